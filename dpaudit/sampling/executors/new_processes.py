@@ -52,6 +52,8 @@ _LOOK_SECONDS = 0.1
 # whole number of minutes nor of seconds, so noise that is seeded by the time differs between
 # processes, even if the time is rounded.
 _CLOCK_SHIFT = 7 * 3600 + 13 * 60 + 17.371
+# A text whose hash tells hash seeds apart.
+_TEXT = "dpaudit"
 _ENDED = "a new process ended before it had drawn"
 
 
@@ -61,7 +63,7 @@ class Answers:
 
     drawn: the draws of each process that drew in time, in the order of the chunks.
     alike: indices into (auditing process, *drawn) of the processes that share one hash seed. The
-        auditing process is one of them if the environment states its hash seed.
+        auditing process is one of them if the environment stated its hash seed.
     why: reason why draws are missing; empty if none are.
     failed: whether any process could not draw; `drawn` is empty then.
     """
@@ -98,6 +100,7 @@ class NewProcesses:
         at_once = min(wanted, max(_MIN_PROCESSES, min(cores(), room_for(wanted))))
         running: dict[Future[_Reply], int] = {}
         drawn: dict[int, Learning] = {}
+        hashes: dict[int, int] = {-1: hash(_TEXT)}  # of the auditing process, and of each new one
         with ThreadPoolExecutor(at_once) as threads:
             try:
                 begin = 0
@@ -110,7 +113,7 @@ class NewProcesses:
                         number, reply = running.pop(future), future.result()
                         if isinstance(reply.drawn, str):
                             return Answers([], why=reply.drawn, failed=True)
-                        drawn[number] = reply.drawn
+                        drawn[number], hashes[number] = reply.drawn, reply.hash
                         if len(drawn) == 1:
                             is_slow = reply.importing > SLOW_IMPORT
                             wanted = min(wanted, FEWER_PROCESSES) if is_slow else wanted
@@ -122,11 +125,12 @@ class NewProcesses:
                 for number in running.values():
                     self._processes.pop(number).close()
         numbers = sorted(drawn)
-        alike = [place for place, number in enumerate(numbers, 1) if not _has_own_seed(number)]
-        if os.environ.get(VARIABLE, "").isdecimal():
-            alike.insert(0, 0)
+        shared = [hashes[number] for number in numbers if not _has_own_seed(number)]
+        alike = tuple(
+            place for place, number in enumerate([-1, *numbers]) if hashes[number] in shared
+        )
         why = "" if len(drawn) >= wanted else late(len(drawn))
-        return Answers([drawn[number] for number in numbers], tuple(alike), why)
+        return Answers([drawn[number] for number in numbers], alike, why)
 
     def close(self) -> None:
         """Kill all new processes."""
@@ -142,10 +146,12 @@ class NewProcesses:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reply:
-    """The draws of a new process, or an error in words, and the seconds that its import took."""
+    """The draws of a new process, or an error in words, the seconds that its import took, and its
+    hash of `_TEXT`."""
 
     drawn: Learning | str
     importing: float = 0.0
+    hash: int = 0
 
 
 class _NewProcess:
@@ -255,7 +261,7 @@ def _answer(prepared: dict[str, Any], request: bytes) -> _Reply:
             del current._inheriting
         recipe, chunk = pickle.loads(request)
         done = draw(recipe, [chunk])
-        return _Reply(done.drawn[0], time.perf_counter() - begun - done.seconds)
+        return _Reply(done.drawn[0], time.perf_counter() - begun - done.seconds, hash(_TEXT))
     except BaseException as error:  # noqa: BLE001  # the mechanism may raise any exception
         return _Reply(in_a_line(error))
 

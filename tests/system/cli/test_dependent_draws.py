@@ -297,7 +297,7 @@ def test_few_draws_of_new_processes_are_a_note_with_the_chance_of_a_miss(
     found = certificate(audit)
     assert (found["redrawn"]["processes"], found["redrawn"]["draws"]) == (8, 480)
     (note,) = (one for one in found["notes"] if "new process" in one)
-    assert [number for number in ("60 draws", "29 %", "100 %") if number not in note] == []
+    assert [number for number in ("60 draws", "7 %", "100 %") if number not in note] == []
 
 
 @pytest.fixture
