@@ -331,7 +331,7 @@ def schema() -> dict[str, Any]:
     document itself may have more fields, with which others add facts about a run. A schema checks
     the form; `dpaudit report` checks that the numbers follow from the draws.
     """
-    made = msgspec.json.schema(AuditResult, schema_hook=_schema_of, ref_template="#/$defs/{name}")
+    made = msgspec.json.schema(AuditResult, schema_hook=_schema_of)
     definitions = {name: _strict(part) for name, part in made["$defs"].items()}
     number, text = {"$ref": "#/$defs/number"}, {"type": "string"}
     text_or_none = {"anyOf": [text, {"type": "null"}]}
