@@ -266,7 +266,10 @@ def test_noise_of_torch_that_a_process_draws_once_is_no_violation(
     program = (TORCH / "python", "-c", PATIENT, "run", f"drawing.py:{name}")
     said = run(tmp_path, *program, *words, *settings)
     (audit,) = json.loads(said.stdout)["audits"]
-    assert (audit["verdict"], audit.get("error_code")) == ("ERROR" if code else "VIOLATION", code)
+    assert (audit["verdict"], audit["ending"].get("code")) == (
+        "ERROR" if code else "VIOLATION",
+        code,
+    )
     # this process, and eight new ones
     assert (tmp_path / "imports").read_text() == "9"
 
