@@ -271,7 +271,7 @@ def _of_claim(claim: PrivacyClaim, evidence: Evidence) -> Iterator[Finding]:
             for is_single in (False, True)
         ]
         # Only single draws have small confirmations, and their blocks are small, too.
-        sizes = {one.confirming for one in usual if limits.block <= one.block}
+        sizes = {choice.confirming for choice in usual if limits.block <= choice.block}
         yield "size of a confirmation", limits.confirming in sizes, True
 
 

@@ -243,7 +243,7 @@ def audit_recorded(audit: RecordedAudit) -> AuditResult:
         seconds=time.perf_counter() - start,
         versions=versions(ending.certificates),
         underpowered=next(
-            (kept_too_few(one) or saw_nothing(one) for one in ending.certificates), None
+            (kept_too_few(pair) or saw_nothing(pair) for pair in ending.certificates), None
         ),
     )
 

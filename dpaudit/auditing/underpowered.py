@@ -51,7 +51,7 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
     """
     if any(one.refuted for one in certificates):
         return None
-    budgets = [one.evidence.budget for one in certificates if spec.sampling.time is not None]
+    budgets = [pair.evidence.budget for pair in certificates if spec.sampling.time is not None]
     reason = foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
     reason = reason or next(filter(None, map(saw_nothing, certificates)), None)
     if reason is not None or not certificates:
@@ -63,7 +63,7 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
     )
     # The number of draws that would be enough is known for a claim of one point, and for an audit
     # that makes all draws of its budget.
-    is_forecast = len(points) == 1 and {one.evidence.budget for one in certificates} == {
+    is_forecast = len(points) == 1 and {pair.evidence.budget for pair in certificates} == {
         spec.sampling.samples
     }
     weak = None
