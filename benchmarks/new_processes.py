@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.redrawing import DIFFERENCE_ALPHA
+from dpaudit.auditing.safeguards.redrawing import DIFFERENCE_ALPHA
 from dpaudit.draws import SelectionDraws, pool
 from dpaudit.outcomes import Outcomes, from_raw
 from dpaudit.sampling.between_processes import Division, between_processes, order_free_cells

@@ -89,21 +89,23 @@ def bound(
     >>> dpaudit.bound(d1, d2, dpaudit.PureDP(0.25)).verdict
     <Verdict.VIOLATION: 'VIOLATION'>
     """
-    from dpaudit.auditing.recorded import audit_recorded, recorded_audit
+    from dpaudit.auditing.recorded import RecordedAudit, audit_recorded, separate_samples
 
     verify(name=name)
     for key, switch in (("coin_flipped", coin_flipped), ("scores", scores)):
         if not isinstance(switch, bool):
             raise refused(key, switch, "must be true or false")
-    for key, outcomes in (("outcomes_d1", outcomes_d1), ("outcomes_d2", outcomes_d2)):
-        if not _are_rows(outcomes):
-            raise refused(key, outcomes, "must be a list or an array, with an entry for each draw")
-    given = recorded_audit(
-        outcomes_d1,
-        outcomes_d2,
+    for key, rows in (("outcomes_d1", outcomes_d1), ("outcomes_d2", outcomes_d2)):
+        if not _are_rows(rows):
+            raise refused(key, rows, "must be a list or an array, with an entry for each draw")
+    outcomes, is_d1, place = separate_samples(outcomes_d1, outcomes_d2, "d1, d2")
+    audit = RecordedAudit(
         name=name,
         source=name,
         pair="d1, d2",
+        outcomes=outcomes,
+        is_d1=is_d1,
+        place=place,
         claim=claim,
         coin_flipped=coin_flipped,
         scores_only=scores,
@@ -111,7 +113,7 @@ def bound(
         confidence=confidence,
         seed=seed,
     )
-    return audit_recorded(given)
+    return audit_recorded(audit)
 
 
 def bound_guesses(

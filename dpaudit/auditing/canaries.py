@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 
-from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, verify
+from dpaudit.auditing.results import versions
 from dpaudit.auditing.underpowered import point_words
 from dpaudit.certificates.one_run import (
     CanaryScores,

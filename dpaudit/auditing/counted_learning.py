@@ -10,7 +10,7 @@ input. recorded.py uses `CountedLearning`, too.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import add
 
@@ -19,8 +19,8 @@ import numpy as np
 from dpaudit.attacks import learning
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.rare_outputs import RareTable
-from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
+from dpaudit.auditing.safeguards.protocol import Counts
 from dpaudit.auditing.schedule import Plan
 from dpaudit.draws import SelectionDraws, Tally, pool
 from dpaudit.levels.candidates import Candidate, CountsFurther
@@ -253,19 +253,18 @@ def learn_by_counting(
     counted_learning: CountedLearning,
     learned: Learned,
     objective: Objective,
-    checks: DrawChecks,
-) -> tuple[Learned, list[str]]:
+    observe: Callable[[Counts], None],
+) -> Learned:
     """Go on learning after the sample buffer is full: count further draws, bet on them, and refit
-    the rules from time to time. Return the rules to freeze, and warnings about the draws.
+    the rules from time to time. Return the rules to freeze.
 
     ledger: records draws and bets.
     counted_learning: the counts of learning draws so far, to which the new draws are added.
     learned: rules learned from the sample buffer (the draws that are in memory).
     objective: predicts the bound that a rule will certify; rules are chosen by this bound.
-    checks: compares the blocks of draws between two refits with each other.
+    observe: called with the counts of the blocks between two refits.
     """
     plan, blocks = ledger.plan, 0
-    warnings: list[str] = []
     until = plan.next_freeze_check(ledger.spent)
     while True:
         ledger.bet_with(learned.beliefs)
@@ -282,7 +281,8 @@ def learn_by_counting(
             own = drawn.others[: len(counted_learning.counters)]
             others = list(map(add, others, own)) if others else own
         blocks += len(tallies)
-        warnings += checks.check_counted_learning(tallies, measure.portfolio)
+        rule = measure.portfolio
+        observe(Counts("learning", rule, rule.guesses, tallies))
         counted_learning.add(others)
         plan.plan_again(ledger.spent)
         candidates, tables = counted_learning.candidates()
@@ -295,6 +295,6 @@ def learn_by_counting(
         until = next_until if is_due else min(until, next_until)
         learned = learning.learn_from_counts(candidates, now, tables, quick=not is_last)
         if is_last:
-            return learned, warnings
+            return learned
         coming = plan.most_until_refit(ledger.spent, ledger.point.delta)
         counted_learning.make_room(ledger.spent, coming, now)

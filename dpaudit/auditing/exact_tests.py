@@ -1,51 +1,36 @@
 """Choose, from a claim and learning draws, the rules, the single outputs and the witness that the
 exact tests use.
 
-A rule guesses d1 or d2, or abstains, at each level (bin of outputs). A witness is a bounded
-function of the level that bounds a Rényi divergence from below. An exact test counts only draws
-that were not used to choose its rules (docs/method.md §4). Other functions here write notes for the
-report. pair_audit.py and recorded.py use this module.
+A rule guesses d1 or d2, or abstains, at each level of the output. A witness is a bounded function
+of the level that bounds a Rényi divergence from below. An exact test counts only draws that were
+not used to choose its rules (docs/method.md §4).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpaudit.attacks.single_columns import has_fractions, has_integers
 from dpaudit.attacks.single_outputs import choose_single_outputs, has_atoms
-from dpaudit.certificates.certificate import EventCount
 from dpaudit.certificates.evidence import FrozenRule
 from dpaudit.claims import PrivacyClaim, ProfilePoint
-from dpaudit.draws import SelectionDraws, Tally
+from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
-from dpaudit.outcomes import Outcomes
+from dpaudit.levels.rule_tables import evidence_of
+from dpaudit.stats.betting import h_of
 from dpaudit.stats.witness import Witness, most_telling_witness
-from dpaudit.wording import shortened
 
-# Number of learning draws among which examples are looked for, and number of examples of each kind.
-_MAX_LOOKED_AT, _MAX_EXAMPLES = 1_000, 2
-# Matches a number with at least 4 decimals, which an example shows with 3 digits.
-_FRACTION = re.compile(r"-?\d+\.\d{4,}(?:e[+-]?\d+)?")
 _CONTINUOUS = (
     "outputs hardly ever repeat, so single outputs cannot be counted: the audit tests the "
     "approximate definition, which the probabilistic one implies"
 )
 
 
-def without_levels(draws: SelectionDraws) -> Tally:
-    """Return the numbers of draws of d1 and of d2, as a tally with a single level: (1, 2)."""
-    return Tally(draws.arms[None])
-
-
 def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:
-    """Return all points (ε, δ) of a claim that is a curve; an empty tuple for a claim with a single
-    point.
-    """
+    """Return all points (ε, δ) of a claim, if it has several; else an empty tuple."""
     points = tuple(claim.points())
     return points if len(points) > 1 else ()
 
@@ -70,6 +55,49 @@ def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...
         for rule, guesses in zip(portfolio.rules, portfolio.all_guesses, strict=True)
     ]
     return (replace(rules[0], share=1.0),) if is_one else tuple(rules)
+
+
+def strongest_rule(
+    portfolio: Portfolio, point: ProfilePoint, draws: int, tally: Tally | None
+) -> Portfolio:
+    """Return the rule with the most evidence against the claim, for a confirmation.
+
+    point: the point that rules without a point of their own test.
+    tally: counts of certifying draws by the portfolio; None: compare the counts that `draws`
+        learning draws predict.
+    """
+    games = [(*rule.right_and_wrong, h_of(rule.guesses)) for rule in portfolio.rules]
+    if tally is not None:
+        draws = tally.draws
+        played = [tally.game(guesses) for guesses in portfolio.all_guesses]
+        games = [(game.correct, game.wrong, game.h) for game in played]
+    evidence = [
+        float(evidence_of(np.array(right), np.array(wrong), rule.point or point, draws, h))
+        for rule, (right, wrong, h) in zip(portfolio.rules, games, strict=True)
+    ]
+    return portfolio.only(int(np.argmax(evidence)))
+
+
+def event_since(
+    events: Sequence[tuple[int, Portfolio]], selection: SelectionDraws, sizes: Iterable[int]
+) -> tuple[Portfolio, list[Tally]]:
+    """Return an early rule, and counts of all later draws by its levels, block by block.
+
+    The rule is the latest that was learned from at most half of the draws, or else the first.
+
+    events: rules, each with the number of draws that it was learned from.
+    selection: all draws.
+    sizes: number of draws of each block.
+    """
+    early = [event for event in events if 2 * event[0] <= selection.size] or events[:1]
+    begin, portfolio = early[-1]
+    ends = accumulate(sizes)
+    tallies = []
+    for start, end in pairwise(end for end in ends if begin <= end <= selection.size):
+        later = selection.take(slice(start, end))
+        level = portfolio(later.outcomes)
+        tallies.append(Tally(by_arm(level, portfolio.levels, later.is_d1)))
+    return portfolio, tallies
 
 
 def telling_witness(
@@ -120,57 +148,3 @@ def not_counted(claim: PrivacyClaim, singles: SingleOutputs | None) -> list[str]
     singles: the single outputs to test; None if there are none.
     """
     return [_CONTINUOUS] if claim.counts_single_outputs and singles is None else []
-
-
-def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
-    """Return the claim's note about integer outputs, as a tuple. The tuple is empty if the claim
-    has no such note, or if not all outputs are integers.
-    """
-    note = claim.note_for_integers()
-    return (note,) if note is not None and has_integers(outcomes) else ()
-
-
-def unsearched(
-    outcomes: Outcomes, *, floating_point: bool = False, timing: bool = False, command: str = ""
-) -> list[str]:
-    """Return remarks on properties of float outputs that no attack examines, each with its flag.
-
-    floating_point, timing: whether the audit has these options.
-    command: the command that has the flags, if the running one does not.
-    """
-    searched = {
-        "low-order bits of floats": (floating_point, "--floating-point"),
-        "elapsed times": (timing, "--timing"),
-    }
-    return [
-        f"{name} ({command}{flag})"
-        for name, (is_searched, flag) in searched.items()
-        if not is_searched and has_fractions(outcomes)
-    ]
-
-
-def example_outputs(
-    events: Sequence[EventCount],
-    selection: SelectionDraws,
-    portfolio: Portfolio,
-    guesses: NDArray[np.int64],
-) -> list[str]:
-    """Return a note with examples of outputs in and outside of events about a score, since such an
-    event does not say what its outputs look like. Return an empty list for other events.
-
-    selection: the learning draws, from which the examples come. No number depends on them.
-    guesses: (levels of `portfolio`,), guesses of the rule of the events.
-    """
-    if not any(event.words.startswith("score ") for event in events):
-        return []
-    first, found = selection.outcomes.take(slice(0, _MAX_LOOKED_AT)), list[tuple[str, str]]()
-    at = guesses[portfolio(first)]
-    for guess, where in ((1, "point to d1"), (-1, "point to d2"), (0, "point to neither")):
-        words = first.words(np.flatnonzero(at == guess)[:_MAX_EXAMPLES].tolist())
-        short = [_FRACTION.sub(lambda one: f"{float(one[0]):.3g}", word) for word in words]
-        found += [(" and ".join(map(shortened, short)), where)] if short else []
-    found = found[:2]
-    # Outputs with equal beginnings look alike after they are shortened, and explain nothing.
-    if len({shown for shown, _ in found}) < 2:
-        return []
-    return [f"outputs seen while learning: {'; '.join(map(' '.join, found))}"]

@@ -1,8 +1,9 @@
 """The record of a pair's draws and bets.
 
 pair_audit.py and counted_learning.py record every block of draws in a `Ledger`. Bettors stake
-wealth on the guesses of rules (docs/method.md §4). A tally is the (levels, 2) array of counts of
-draws by level and input.
+wealth on the guesses of rules, and witnesses bet on the mean of a function of the output
+(docs/method.md §4 and §6). A tally is the (levels, 2) array of counts of draws by level and input.
+A confirmation is the exact test that follows a refutation by bets.
 """
 
 from __future__ import annotations
@@ -12,20 +13,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dpaudit.auditing.schedule import Plan
+from dpaudit.auditing.exact_tests import several_points
+from dpaudit.auditing.schedule import Plan, look_stride
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.evidence import (
     BETTING_SHARE,
     EARLY_BETTING_SHARE,
     Block,
     DivergenceBet,
+    Evidence,
+    FrozenRule,
     Stage,
 )
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import SelectionDraws, Tally
-from dpaudit.levels.portfolio import Learned
-from dpaudit.sampling.chunks import Counted, Failures, Head, Measure, ToCount
+from dpaudit.draws import FreshDraws, SelectionDraws, Tally
+from dpaudit.levels.portfolio import Learned, Portfolio
+from dpaudit.sampling.chunks import Counted, Failures, Head, Measure, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Drawer
 from dpaudit.stats.betting import Beliefs
 
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 # (index of the pair, index of the stage, index of the chunk).
 LEARNING, CERTIFYING, CONFIRMING, PROBING, REDRAWING, COUNTING, DOUBTING, TIMING, PACING = range(9)
 _STREAMS = {"learning": COUNTING, "certification": CERTIFYING, "confirmation": CONFIRMING}
+# The rule of a run without an exact test: one level for each guess, d1, d2 and none.
+_NO_RULE = FrozenRule("main", 1.0, "", (1, -1, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,8 @@ class Ledger:
     """The draws and bets of one pair, block by block, from which the certificate is computed.
 
     spec, number, plan: the audit, the index of the pair in it, and the schedule of the pair.
-    drawer: called with chunks (requests, each for one block of draws); yields a result per chunk.
+    probe: what the first calls showed, such as the duration of a draw.
+    drawer: makes the draws of chunks, one block each.
     point: the point (ε, δ) of the claim that is bet against.
     wealth: the bettors' wealth.
     needed: the wealth at which the claim is refuted.
@@ -64,6 +71,7 @@ class Ledger:
     blocks: the tally of each block so far.
     heads: the first draws of each counted block, to find blocks that repeat earlier draws.
     failures: exceptions among the draws.
+    warnings: reasons to doubt the draws so far.
     spent: number of draws so far.
     refuted_after: number of draws after which a bet refuted the claim; None if no bet has.
     recorded: the state after the last block, which an exception at any moment leaves whole; None
@@ -75,24 +83,20 @@ class Ledger:
         spec: AuditSpec,
         number: int,
         plan: Plan,
+        probe: Probe,
         drawer: Drawer,
         notify: Callable[[Ledger], None],
     ) -> None:
-        """Begin the ledger (draws and bets) of a pair of inputs. It is empty at first.
-
-        spec: the audit.
-        number: index of the pair.
-        plan: the schedule of the pair.
-        drawer: makes the draws of chunks.
-        notify: called with the ledger after every block.
-        """
-        self.spec, self.number, self.plan, self.drawer = spec, number, plan, drawer
+        """Begin the ledger of a pair, without draws; `notify` is called after every block."""
+        self.spec, self.number, self.plan = spec, number, plan
+        self.probe, self.drawer = probe, drawer
         self._notify = notify
         self.bet_against(spec.tested.point())
         self.rounds: list[Beliefs] = []
         self.blocks: list[Block] = []
         self.heads: list[Head] = []
         self.failures = Failures()
+        self.warnings: list[str] = []
         self.spent = 0
         self.refuted_after: int | None = None
         self.recorded: Recorded | None = None
@@ -127,6 +131,11 @@ class Ledger:
         return self.refuted_after is not None and self._can_confirm(0)
 
     @property
+    def tested(self) -> list[Tally]:
+        """The tally of each block that was not used for learning."""
+        return [block.tally for block in self.blocks if block.stage != "learning"]
+
+    @property
     def left(self) -> int | None:
         """Number of draws still to be made; None if the budget is not known yet."""
         return None if self.target is None else max(0, self.target - self.spent)
@@ -154,8 +163,7 @@ class Ledger:
 
     @property
     def largest_wealth(self) -> float:
-        """Largest wealth so far of the bettors (strategies that bet against the claim). They begin
-        with wealth 1; a large wealth is evidence against the claim."""
+        """Largest wealth of the bettors so far, who begin with wealth 1."""
         largest = self.wealth.log_largest
         if self.divergences is not None:
             largest = max(largest, self.divergences.log_wealth)
@@ -167,9 +175,8 @@ class Ledger:
         self.wealth.believe(beliefs)
 
     def begin_witnesses(self, learned: Learned, selection: SelectionDraws) -> None:
-        """Start witnesses (functions of the output that bet) against a divergence of the claim.
-        They bet on all draws from now on. Do nothing if the claim bounds no divergence, if it is
-        refuted already, or if it is too early for further witnesses.
+        """Start witnesses against a divergence of the claim, which bet on all draws from now on. Do
+        nothing if the claim bounds none or is refuted, or if it is too early for more witnesses.
 
         learned: rules from all draws so far.
         selection: the draws in the sample buffer.
@@ -181,25 +188,58 @@ class Ledger:
         if expected is not None:
             bets.begin(learned.portfolio.level, expected, self.spent)
 
-    def looks_to_refutation(self, looks: Sequence[Tally]) -> int:
-        """Return how many of the tallies to keep: the tallies up to the first one that ends the
-        run, or all of them if none ends it. A tally ends the run if the bets up to this tally
-        refute the claim, and the rest of the draw budget is enough for a confirmation.
+    def bet_and_release(self, fresh: FreshDraws, rule: Portfolio | None) -> SelectionDraws:
+        """Bet on a block of draws, and return its draws, to learn from.
 
-        looks: tallies of consecutive parts of a block of draws.
+        Bets are evaluated several times within the block. If one ends the run, later draws of the
+        block are not returned.
+
+        fresh: the draws of the block, which nothing has been learned from.
+        rule: the rules to bet with; None: do not bet.
         """
+        if rule is None:
+            released = fresh.release()
+            total = Tally(released.arms[None])
+        else:
+            stride = look_stride(fresh.size, ends_by_bets=self.ends_by_bets)
+            looks = fresh.looks(rule, rule.levels, stride)
+            looks = looks[: self._looks_to_refutation(looks)]
+            released = fresh.release(len(looks) * stride)
+            total = sum(looks, Tally.empty(rule.levels))
+        if self.divergences is not None:
+            self.divergences.record_draws(released)
+        self.write("learning", total, is_bet_on=rule is not None)
+        return released
+
+    def _looks_to_refutation(self, looks: Sequence[Tally]) -> int:
+        """Return how many looks into a block to keep: up to the first that ends the run, or all."""
         first = None if self.refuted_after is not None else self.wealth.first_refuting(looks)
         if first is None:
             return len(looks)
         draws = sum(look.draws for look in looks[: first + 1])
         return first + 1 if self._can_confirm(draws) else len(looks)
 
+    def time_draws(self, measure: Measure) -> None:
+        """Measure the number of draws per second, with all workers running, for the plan.
+
+        These draws are used for nothing else: their number depends on their durations, which may
+        depend on their outputs, so counting them could bias a test. The speed cannot be measured in
+        learning blocks: they are small, and each waits until the block before it is evaluated.
+        """
+        plan, patience = self.plan, self.plan.seconds_to_start
+        chunks = (
+            ToTime((self.number, TIMING, index), size, measure, plan.limits.block, False, patience)
+            for index, size in enumerate(plan.timed_sizes(self.spent))
+        )
+        for drawn in self.drawer(chunks):
+            if plan.record_timed(drawn.tally.draws):
+                break
+
     def draw_and_bet(
         self, stage: Stage, sizes: Iterable[int], measure: Measure, first: int = 0
     ) -> Iterator[Counted]:
         """Draw and count blocks. Record and yield each block, and bet on it, except in a
-        confirmation (the exact test that follows a refutation by bets). End early if a bet refutes
-        the claim and the budget has room for a confirmation.
+        confirmation. End early if a bet refutes the claim and the budget has room for one.
 
         stage: the stage of the draws, such as "learning".
         sizes: number of draws of each block.
@@ -212,8 +252,8 @@ class Ledger:
             measure = replace(measure, others=(*measure.others, *self.divergences.counters))
         stream, block = (self.number, _STREAMS[stage]), self.plan.limits.block
         chunks = (
-            ToCount((*stream, place), size, measure, block)
-            for place, size in enumerate(sizes, first)
+            ToCount((*stream, index), size, measure, block)
+            for index, size in enumerate(sizes, first)
         )
         for drawn in self.drawer(chunks):
             self.failures += drawn.failures
@@ -242,11 +282,41 @@ class Ledger:
         self._notify(self)
 
     def _can_confirm(self, coming: int) -> bool:
-        """Return whether a refutation after `coming` more draws would end the run. It does not if
-        the user asked for the full budget (`full`), or if a confirmation is needed and the budget
-        has no room for it.
-        """
+        """Return whether a refutation after `coming` more draws would end the run."""
         room = self.plan.budget - self.spent - coming
-        if self.ends_by_bets:
-            return not self.spec.sampling.full
-        return not self.spec.sampling.full and room >= self.plan.limits.confirming
+        has_room = self.ends_by_bets or room >= self.plan.limits.confirming
+        return has_room and not self.spec.sampling.full
+
+    def evidence(self) -> Evidence:
+        """Return what the bets show up to the last whole block, without an exact test.
+
+        Wealth that is bet against each ε of a grid bounds ε at all moments together (docs/method.md
+        §4), so the bound is valid whatever decided the moment: an exception may have interrupted
+        the run anywhere. Raises ValueError before the first block.
+        """
+        spec, plan, recorded = self.spec, self.plan, self.recorded
+        if recorded is None:
+            raise ValueError("no block was drawn")
+        blocks = tuple(self.blocks[: recorded.blocks])
+        rounds = 1 + max((block.round for block in blocks if block.round is not None), default=-1)
+        learned = sum(block.draws for block in blocks if block.stage == "learning")
+        draws = sum(block.draws for block in blocks)
+        return Evidence(
+            point=self.point,
+            points=several_points(spec.tested),
+            alpha=spec.alpha,
+            confidence=spec.statistics.confidence,
+            budget=max(draws, plan.budget) if plan.is_final else draws,
+            limits=plan.limits,
+            by_clock=spec.sampling.time is not None,
+            stage="interrupted",
+            method="game",
+            rules=(_NO_RULE,),
+            rounds=tuple(self.rounds[:rounds]),
+            divergences=tuple(spec.tested.divergences()),
+            blocks=blocks,
+            counted=max(0, learned - plan.buffer_until),
+            refuted_after=recorded.refuted_after,
+            divergence_bets=recorded.divergence_bets,
+            illustration=Tally.empty(len(_NO_RULE.guesses)),
+        )

@@ -1,7 +1,7 @@
-"""Choose the number of draws of an audit for which neither `samples` nor `time` is stated.
+"""Choose the options that depend on the speed of a mechanism, if the user stated none.
 
-The number is chosen once, from the speed of the mechanism after its first calls, and from draws
-that nothing else uses (docs/budget.md). engine.py chooses it for an audit, and searching/search.py
+The number of draws is chosen once, from the speed after the first calls, and from draws that
+nothing else uses (docs/budget.md). pair_audit.py chooses it for an audit, and searching/search.py
 for a search.
 """
 
@@ -9,18 +9,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
-from dpaudit.auditing.options import MIN_SAMPLES, DefaultSamples, flag_of
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.ledger import PACING
+from dpaudit.auditing.options import MIN_SAMPLES, DefaultSamples, StopEarly, flag_of
+from dpaudit.auditing.schedule import SLOW_DRAW
+from dpaudit.auditing.source import Source
+from dpaudit.auditing.spec import AuditSpec, Origin
 from dpaudit.auditing.underpowered import least_to_refute
+from dpaudit.certificates.evidence import DrawLimits
+from dpaudit.sampling.chunks import Probe, ToPace
 from dpaudit.wording import counted
 
 # The clock that times draws, in seconds. Tests replace it.
 clock = time.perf_counter
 
+# To measure the speed of a mechanism, the first call of a mechanism that makes batches asks for
+# _PACED_BATCH draws; if each call makes one draw, as many draws are made as take _PACED_SECONDS.
+_PACED_BATCH, _PACED_SECONDS = 16, 0.05
+# Longest wait, in seconds, for further processes to start before their speed is measured, with
+# _PACED_CHUNKS chunks for each process, each for about _PACED_CHUNK_SECONDS.
+_PATIENCE, _PACED_CHUNKS, _PACED_CHUNK_SECONDS = 5.0, 4, 0.2
 # Seconds of drawing from which the speed of a slow mechanism is measured.
 _MEASURED_SECONDS = 0.25
 # Factor by which the measured calls grow: a mechanism that makes a batch of draws in one call has
@@ -30,11 +42,80 @@ _GROWTH = 4
 _TIMES_LEAST = 5
 
 
-def duration(draw: Callable[..., object], *arguments: Any) -> float:
-    """Return the seconds that `draw(*arguments)` takes, above 0."""
+def choose(source: Source, number: int, first: Probe, second: Probe, limits: DrawLimits) -> None:
+    """Choose the number of draws and the end of an audit, unless the user stated them. The request
+    and the command of the audit then state them, so that a rerun makes the same choice.
+
+    number: index of the pair of inputs.
+    first, second: what the first calls of the pair showed, and the calls after them.
+    limits: limits of memory.
+    """
+    spec, journal = source.spec, source.journal
+    samples = spec.sampling.samples
+    if isinstance(samples, DefaultSamples) and spec.sampling.time is None:
+        seconds = first.seconds if limits.single_draws else 0.0
+        enough = rate_enough(samples, len(spec.pairs))
+        measure = partial(_rate, source, number, seconds, limits.block, enough)
+        # A run that continues a journal takes the rate of the first run.
+        spec = with_chosen_samples(spec, journal.once("rate", measure) or measure())
+    journal.spec = _with_chosen_end(spec, second.seconds)
+
+
+def _with_chosen_end(spec: AuditSpec, seconds: float) -> AuditSpec:
+    """Return the audit with a value of `stop_early`; `seconds` is the duration of a draw."""
+    sampling = spec.sampling
+    if sampling.full or sampling.stop_early is not None:
+        return spec
+    end: StopEarly = "bets" if seconds > SLOW_DRAW else "confirmed"
+    # If draws are faster than a fifth of `SLOW_DRAW`, every rerun chooses "confirmed".
+    origin = _stated(spec.origin, "stop_early", end) if seconds > SLOW_DRAW / 5 else spec.origin
+    return replace(spec, sampling=replace(sampling, stop_early=end), origin=origin)
+
+
+def _rate(source: Source, number: int, seconds: float, largest: int, enough: float) -> float:
+    """Return the draws per second of all processes that will draw, or a rate of at least `enough`.
+
+    seconds: duration of a draw, if each call makes one draw; else 0.
+    largest: the largest number of draws in one block.
+    """
+    pool = source.pool
+
+    def draw(indices: Iterable[int], size: int, patience: float = 0.0) -> None:
+        keys = ((number, PACING, index) for index in indices)
+        deque(pool(ToPace(key, size, patience) for key in keys), maxlen=0)
+
+    def draw_again(size: int) -> None:
+        # Equal keys give equal numbers of draws of each input, for which a mechanism is compiled
+        # only once.
+        draw([size], size)
+
+    first = max(1, min(largest, int(_PACED_SECONDS / seconds))) if seconds else _PACED_BATCH
+    rate = rate_of(draw_again, first, largest, enough)
+    if rate >= enough or source.most_workers == 1:
+        return rate
+    draw([0], 1, _PATIENCE)  # more processes may start
+    if not pool.others_drew:
+        return rate
+    chunks = _PACED_CHUNKS * pool.workers
+    size = max(1, min(largest, int(_PACED_CHUNK_SECONDS * rate)))
+    indices = range(largest + 1, largest + 1 + chunks)
+    return chunks * size / _duration(lambda: draw(indices, size))
+
+
+def _duration(action: Callable[[], object]) -> float:
     start = clock()
-    draw(*arguments)
+    action()
     return max(clock() - start, 1e-9)
+
+
+def _stated(origin: Origin, option: str, value: object) -> Origin:
+    """Return the origin of an audit whose request and command state the value of an option."""
+    request, command = origin.request, origin.command
+    if request is not None and isinstance(settings := request.get("settings"), Mapping):
+        request = {**request, "settings": {**settings, option: value}}
+    if command is not None:
+        command = f"{command} {flag_of(option)} {value}"
+    return replace(origin, request=request, command=command)
 
 
 def rate_enough(samples: DefaultSamples, pairs: int) -> float:
@@ -51,7 +132,7 @@ def rate_of(draw: Callable[[int], object], first: int, largest: int, enough: flo
     size, spent, rate = first, 0.0, 0.0
     while True:
         draw(size)  # may compile the mechanism for this number of draws
-        seconds = duration(draw, size)
+        seconds = _duration(partial(draw, size))
         rate, spent = max(rate, size / seconds), spent + seconds
         if rate >= enough or spent >= _MEASURED_SECONDS or size >= largest:
             return rate
@@ -68,16 +149,10 @@ def with_chosen_samples(spec: AuditSpec, rate: float) -> AuditSpec:
         return spec
     pairs = max(1, len(spec.pairs))
     affordable = _rounded(min(rate * most.seconds / pairs, most), math.floor)
-    needed = _rounded(min(_TIMES_LEAST * least_to_refute(spec), most), math.ceil)
+    needed = _rounded(min(_TIMES_LEAST * least_to_refute(spec.tested, spec.alpha), most), math.ceil)
     samples = min(max(affordable, needed, MIN_SAMPLES), int(most))
-    origin = spec.origin
-    request, command = origin.request, origin.command
-    if request is not None and isinstance(settings := request.get("settings"), Mapping):
-        request = {**request, "settings": {**settings, "samples": samples}}
-    if command is not None:
-        command = f"{command} {flag_of('samples')} {samples}"
     note = "" if samples == most else _reason(spec, samples, rate, is_needed=needed > affordable)
-    origin = replace(origin, request=request, command=command, pace=note)
+    origin = replace(_stated(spec.origin, "samples", samples), pace=note)
     return replace(spec, sampling=replace(spec.sampling, samples=samples), origin=origin)
 
 

@@ -155,8 +155,7 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
         for one in record.scores.rates
     )
     included, excluded = (sum(column) for column in zip(*record.scores.histogram, strict=True))
-    sums = {"included": included, "excluded": excluded}
-    scores = replace(record.scores, **sums, rates=rates)
+    scores = replace(record.scores, included=included, excluded=excluded, rates=rates)
     return replace(computed, canaries=included + excluded, scores=scores)
 
 

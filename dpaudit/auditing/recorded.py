@@ -1,10 +1,9 @@
 """Audits of recorded outputs, for the command `dpaudit bound` and the function `dpaudit.bound`.
 
-`recorded_audit` and `coin_flipped_audit` read the outputs into a table with one row per draw and
-return a `RecordedAudit`; `audit_recorded` returns its result. The rows are split at random: rules
-are learned from the first third, and one exact test counts the rest (docs/method.md §12). There are
-no bets, so the exact test has the whole error probability. A rule guesses d1 or d2, or abstains, at
-each level (bin of outputs); a tally is the (levels, 2) array of counts by level and input.
+`separate_samples` and `read_outcomes` read the outputs into a table with one row per draw, and
+`audit_recorded` returns the result of a `RecordedAudit`. The rows are split at random: rules are
+learned from the first third, and one exact test counts the rest (docs/method.md §12). There are no
+bets, so the exact test has the whole error probability.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from dpaudit.attacks.learning import best_point, learn, learn_from_counts
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import thresholds
 from dpaudit.auditing.counted_learning import MAX_KEPT_DRAWS, CountedLearning, may_end_learning
-from dpaudit.auditing.engine import versions
 from dpaudit.auditing.exact_tests import (
     frozen_rules,
-    integer_noise,
     not_counted,
     several_points,
     single_outputs,
     telling_witness,
-    unsearched,
-    without_levels,
 )
 from dpaudit.auditing.options import DEFAULTS, MIN_SAMPLES, BoundMethod, verify
+from dpaudit.auditing.results import versions
+from dpaudit.auditing.safeguards.outputs import integer_noise, unsearched
+from dpaudit.auditing.safeguards.protocol import Rows as RowsInOrder
+from dpaudit.auditing.safeguards.row_order import RowOrder
 from dpaudit.auditing.schedule import MIN_LEARNED, Plan, limits_for
 from dpaudit.auditing.underpowered import kept_too_few, saw_nothing
 from dpaudit.certificates.certificate import Certificate
@@ -51,7 +50,6 @@ from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.outcomes.representation import OF_TYPE
 from dpaudit.outcomes.texts import how_read
 from dpaudit.sampling.independence import WARNING_ALPHA, all_equal, constant
-from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
 from dpaudit.stats.binomial import coin_flips
 from dpaudit.stats.dependence import looks_like_fair_coins
@@ -157,24 +155,27 @@ def _is_empty(column: Column) -> bool:
     return column.codes is not None and column.labels == ("NaN",) and bool(column.codes.all())
 
 
-def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **fields: Any) -> RecordedAudit:
-    """Return the audit of two samples that were recorded separately, one of d1 and one of d2.
+def separate_samples(
+    outcomes_d1: Raw, outcomes_d2: Raw, pair: str
+) -> tuple[Outcomes, NDArray[np.bool_], Rows]:
+    """Return the fields `outcomes`, `is_d1` and `place` of `RecordedAudit` for two samples that
+    were recorded separately, one of d1 and one of d2.
 
-    fields: further fields of `RecordedAudit`.
+    pair: description of d1 and d2, for messages.
+
     Raises UsageError for outputs of a type that cannot be read, and for two identical samples.
     """
     tables = _read_both(outcomes_d1, outcomes_d2)
     if _are_copies(*tables):
         raise UsageError(
-            f"the recordings of d1 and d2 are identical ({fields['pair']}), which never happens "
+            f"the recordings of d1 and d2 are identical ({pair}), which never happens "
             "with two separate recordings; give one recording of each input",
             code="draws-repeat",
         )
     is_d1 = np.repeat([True, False], [table.size for table in tables])
     # Two separate recordings have no order in common, so their rows are put into a random order.
     order = np.random.default_rng(_SHUFFLING_SEED).permutation(len(is_d1))
-    outcomes = concatenate(tables).take(order)
-    return RecordedAudit(outcomes=outcomes, is_d1=is_d1[order], place=order, **fields)
+    return concatenate(tables).take(order), is_d1[order], order
 
 
 def _are_copies(first: Outcomes, second: Outcomes) -> bool:
@@ -187,16 +188,6 @@ def _are_copies(first: Outcomes, second: Outcomes) -> bool:
     return np.array_equal(keys, second.keys()) and len(np.unique(keys)) > 1
 
 
-def coin_flipped_audit(outcomes: Raw, is_d1: NDArray[np.bool_], **fields: Any) -> RecordedAudit:
-    """Return the audit of one sample in which a fair coin picked the input of each row.
-
-    is_d1: (rows,), whether the input of each row was d1.
-    fields: further fields of `RecordedAudit`.
-    """
-    table = _read(outcomes, "both")
-    return RecordedAudit(outcomes=table, is_d1=is_d1, coin_flipped=True, **fields)
-
-
 def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
     """Return both samples as tables of outputs.
 
@@ -206,14 +197,18 @@ def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
     dict from a set, whose order depends on the hash seed of the process that made the recording.
     """
     if not isinstance(d1, np.ndarray) and not isinstance(d2, np.ndarray):
-        both = _read(d1, "d1"), _read(d2, "d2")
+        both = read_outcomes(d1, "d1"), read_outcomes(d2, "d2")
         names = [[one.name for one in table.representations] for table in both]
         if all(any(name.startswith(OF_TYPE) for name in each) for each in names):
             return both
-    return _read(d1, "d1", types=False), _read(d2, "d2", types=False)
+    return read_outcomes(d1, "d1", types=False), read_outcomes(d2, "d2", types=False)
 
 
-def _read(raw: Raw, arm: str, *, types: bool = True) -> Outcomes:
+def read_outcomes(raw: Raw, arm: str = "both", *, types: bool = True) -> Outcomes:
+    """Return recorded outputs of an input, or of both, as a table; raise UsageError for others.
+
+    types: whether to add a column with the types of outputs, if they vary.
+    """
     try:
         return from_raw(raw, types=types, text_orders=False)
     except MechanismError as error:
@@ -257,6 +252,7 @@ class _RecordedRun:
         self._rng = np.random.default_rng(audit.seed)
         self._warnings: list[str] = []
         self._ignored: list[str] = []
+        self._row_order = RowOrder()
         self._counted_learning: CountedLearning | None = None
         # One tally for each block of rows that rules are learned from: an array, (1, 2), with the
         # numbers of rows of d1 and of d2. Its only row counts all outputs.
@@ -272,7 +268,7 @@ class _RecordedRun:
         earlier rows far more often than chance allows.
         """
         audit = self._audit
-        sorted_by = self._check_order()
+        self._warnings += self._row_order.observe(self._in_order(np.arange(len(audit.is_d1))))
         # A split depends only on the seed and on the inputs of the rows, never on outcomes. In a
         # table of more than 12 million values, the number of learning rows depends on the number of
         # columns, too; this does not depend on outcomes either, since all rows have the same
@@ -280,7 +276,7 @@ class _RecordedRun:
         split = (TossedSplit if self._is_tossed else FixedSplit)(audit.is_d1, self._rng)
         rows = min(self._limits.buffer_draws, round(_LEARNING_SHARE * split.size))
         selection = self._fresh(split.learn_from(rows)).release()
-        self._learning.append(without_levels(selection))
+        self._learning.append(Tally(selection.arms[None]))
         self._warnings += filter(None, [narrowed(selection.outcomes)])
         if all_equal(audit.outcomes):
             self._warnings.append(constant(selection.outcomes.word(0), audit.arms, self._alpha))
@@ -290,7 +286,7 @@ class _RecordedRun:
         objective = Objective(point, coming, self._points)
         learned = learn(selection, objective, self._attacks, with_rare=not audit.scores_only)
         learned = self._learn_from_counts(selection, learned, objective, split)
-        evidence = self._evidence(learned, point, selection, split, sorted_by)
+        evidence = self._evidence(learned, point, selection, split)
         return replace(
             certify(evidence),
             pair=audit.pair,
@@ -314,20 +310,12 @@ class _RecordedRun:
         self._warnings.append(_NO_COINS.format(d1=f"{d1:,}", d2=f"{d2:,}", changes=f"{changes:,}"))
         return False
 
-    def _check_order(self) -> Sorted:
-        """Record warnings about rows that do not look independent.
-
-        Returns {input: column} for each input whose rows are sorted by a column.
-        """
+    def _in_order(self, rows: Rows, rule: Portfolio | None = None) -> RowsInOrder:
+        """Return rows in the order of the recording, with the rule that counts them."""
         audit = self._audit
-        order = slice(None) if audit.place is None else np.argsort(audit.place)
+        order = rows[np.argsort(rows if audit.place is None else audit.place[rows])]
         outcomes, is_d1 = audit.outcomes.take(order), audit.is_d1[order]
-        sorted_by = sorted_inputs(outcomes, is_d1)
-        # True for a single recording, in which draws of d1 and d2 alternate; False for two separate
-        # recordings.
-        in_turns = audit.place is None
-        self._warnings += check_rows(outcomes, is_d1, sorted_by, in_turns=in_turns)
-        return sorted_by
+        return RowsInOrder(outcomes, is_d1, audit.place is None, rule)
 
     def _learn_from_counts(
         self, selection: SelectionDraws, learned: Learned, objective: Objective, split: Split
@@ -356,7 +344,7 @@ class _RecordedRun:
                 counted_learning.rare.add(
                     rare(counted_learning.rare.rare_filter, outcomes, is_d1, MAX_KEPT_DRAWS)
                 )
-                self._learning.append(without_levels(draws))
+                self._learning.append(Tally(draws.arms[None]))
             spent += len(rows)
             candidates, tables = counted_learning.candidates()
             objective = replace(objective, coming=split.left())
@@ -374,7 +362,6 @@ class _RecordedRun:
         point: ProfilePoint,
         selection: SelectionDraws,
         split: Split,
-        sorted_by: Sorted,
     ) -> Evidence:
         """Count the remaining rows by the frozen rules, and return the evidence.
 
@@ -382,7 +369,6 @@ class _RecordedRun:
         point: the point (ε, δ) of the claim that is tested.
         selection: rows in the sample buffer.
         split: the rows in random order; its `rest` are the rows that were not learned from.
-        sorted_by: {input: column} for each input whose rows are sorted by a column.
         """
         audit, rule = self._audit, learned.portfolio
         singles = single_outputs(audit.claim, selection, point)
@@ -392,11 +378,7 @@ class _RecordedRun:
         rows, how = (pair, _PAIRED) if use_pair else (game, _THINNED)
         if not self._is_tossed:
             self._warnings.append(_FIXED_ARMS.format(how=how))
-        # Sort the rows into the order of the recording: `check_guesses` checks whether guesses
-        # change in the course of the recording.
-        by_place = rows[np.argsort(rows if audit.place is None else audit.place[rows])]
-        levels = rule(audit.outcomes.take(by_place)).astype(np.int64)
-        self._warnings += check_guesses(levels, audit.is_d1[by_place], rule.guesses, sorted_by)
+        self._warnings += self._row_order.observe(self._in_order(rows, rule))
         (tally,) = self._fresh(rows).looks(rule, rule.levels, len(rows))
         seen = RareFilter.seen(
             selection if self._counted_learning is None else self._counted_learning.kept()

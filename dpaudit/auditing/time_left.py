@@ -103,19 +103,30 @@ class TimeLeft:
         self.warning: tuple[str, ...] = ()
         self._number = 0
         self._ledger: Ledger | None = None
+        self._seconds: float | None = None
+        self._begun = 0.0
         self._shown: Progress | None = None
 
     @property
     def _spec(self) -> AuditSpec:
         return self._journal.spec
 
-    def begin(self, number: int, ledger: Ledger | None = None) -> None:
-        """Begin the next pair of inputs.
+    def begin(self, number: int) -> None:
+        """Begin the pair of inputs with this index."""
+        self._number, self._ledger = number, None
 
-        number: index of the pair.
-        ledger: its draws and bets; None before they are planned.
-        """
-        self._number, self._ledger = number, ledger
+    def pair_seconds(self) -> float | None:
+        """Return the seconds for the present pair: its share of the time that is left. None without
+        a time limit."""
+        spec = self._spec
+        if spec.sampling.time is None:
+            return None
+        left = max(0.0, spec.sampling.time - self._journal.clock())
+        return left / (len(spec.pairs) - self._number)
+
+    def plan(self, ledger: Ledger, seconds: float | None) -> None:
+        """Take the draws of the present pair, which has this many seconds from now on."""
+        self._ledger, self._seconds, self._begun = ledger, seconds, self._journal.now()
 
     def seconds(self, rate: float) -> float:
         """Return an estimate of the seconds of drawing that are left, for all pairs together.
@@ -152,17 +163,13 @@ class TimeLeft:
             self.warning = (late_words(self._spec.sampling.time, rate, pairs, takes),)
             _log.warning("%s: %s", self._spec.name, self.warning[0])
 
-    def show(self, start: float, seconds: float | None, ledger: Ledger) -> None:
-        """Report the progress of the present pair.
-
-        start: seconds on the audit's clock when the pair began.
-        seconds: time for the pair; None without a time limit.
-        """
+    def show(self, ledger: Ledger) -> None:
+        """Report the progress of the present pair."""
         self._journal.note(ledger)
         if self._on_progress is None:
             return
-        draws, target = ledger.spent, ledger.target
-        elapsed = max(self._journal.now() - start, 1e-9)
+        draws, target, seconds = ledger.spent, ledger.target, self._seconds
+        elapsed = max(self._journal.now() - self._begun, 1e-9)
         rate = draws / elapsed
         remaining = math.inf if target is None else (target - draws) / rate
         if seconds is not None and elapsed < seconds:

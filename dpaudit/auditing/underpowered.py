@@ -22,7 +22,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate, FixedTest
 from dpaudit.certificates.certify import detectable_rare_of_any
 from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE, DrawLimits
-from dpaudit.claims import ProfilePoint
+from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.inputs.records import are_equal
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
@@ -52,7 +52,7 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
     if any(one.refuted for one in certificates):
         return None
     budgets = [pair.evidence.budget for pair in certificates if spec.sampling.time is not None]
-    reason = foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
+    reason = foreseen(spec) or (too_few(spec.tested, spec.alpha, max(budgets)) if budgets else None)
     reason = reason or next(filter(None, map(saw_nothing, certificates)), None)
     if reason is not None or not certificates:
         return reason
@@ -88,28 +88,31 @@ def foreseen(spec: AuditSpec) -> str | None:
     return (
         None
         if spec.statistics.exact or spec.sampling.time is not None
-        else too_few(spec, spec.sampling.samples)
+        else too_few(spec.tested, spec.alpha, spec.sampling.samples)
     )
 
 
-def least_to_refute(spec: AuditSpec) -> int:
-    """Return the least number of draws of a pair that could refute the claim; 0 if none could."""
-    points = [point for point in spec.tested.points() if not no_draws_could(point, spec.alpha)]
-    return min((_enough(point, spec.alpha) for point in points), default=0)
+def least_to_refute(claim: PrivacyClaim, alpha: float) -> int:
+    """Return the least number of draws of a pair that could refute the claim; 0 if none could.
+
+    alpha: error probability of the pair.
+    """
+    points = [point for point in claim.points() if not no_draws_could(point, alpha)]
+    return min((_enough(point, alpha) for point in points), default=0)
 
 
-def too_few(spec: AuditSpec, samples: int) -> str | None:
+def too_few(claim: PrivacyClaim, alpha: float, samples: int) -> str | None:
     """Return a message if `samples` draws cannot refute the claim, else None.
 
     The message names a sufficient number of draws. The check assumes the best case, in which every
     draw reveals its input.
     """
-    points = spec.tested.points()
-    if any(_can_refute(point, samples, spec.alpha) for point in points):
+    points = claim.points()
+    if any(_can_refute(point, samples, alpha) for point in points):
         return None
-    point = min(points, key=lambda point: _enough(point, spec.alpha))
-    remedy = f"; at least {_enough(point, spec.alpha):,} could (samples)"
-    if no_draws_could(point, spec.alpha):
+    point = min(points, key=lambda point: _enough(point, alpha))
+    remedy = f"; at least {_enough(point, alpha):,} could (samples)"
+    if no_draws_could(point, alpha):
         remedy = ", and no number of draws could"
     return _cannot_refute(counted(samples, "draw"), point, remedy, " even if every draw")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from operator import itemgetter
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.certificates.certificate import EventCount, FixedTest
-from dpaudit.certificates.evidence import AccusedOutput, FixedStage, FrozenRule, Guess, Method
+from dpaudit.certificates.evidence import AccusedOutput, FixedStage, FrozenRule, Guess
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import AtomTally, RangeTally, Tally
 from dpaudit.errors import MechanismError, UsageError
@@ -74,12 +74,8 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     # The lower bound for ε is searched in steps, so it can be below the claimed ε although p is at
     # most alpha. The test then does not refute the claim, and p is raised above alpha.
     disagree = p <= alpha and epsilon < point.epsilon
-    return _of_game(
-        setting,
-        rule,
-        "game",
-        game,
-        events=_events(setting, tally, rule),
+    return replace(
+        illustrated(setting, tally, rule),
         epsilon_lower=epsilon,
         delta_lower=games.delta_lower(game, point.epsilon, point.delta, alpha),
         p_value=math.nextafter(alpha, 1.0) if disagree else p,
@@ -93,23 +89,14 @@ def illustrated(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
 
     tally: counts of the draws made after the event was chosen.
     """
-    return _of_game(
-        setting,
-        rule,
-        "game",
-        tally.game(rule.guess),
-        events=_events(setting, tally, rule),
-        epsilon_lower=0.0,
-        delta_lower=0.0,
-        p_value=1.0,
-        detectable_epsilon=math.inf,
-    )
+    return _untested(setting, rule, tally.game(rule.guess), _events(setting, tally, rule))
 
 
 def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     """Return the exact test that compares Clopper-Pearson bounds of an event's two probabilities.
     If there are two events, each is tested with half of alpha."""
-    point, events = setting.point, _events(setting, tally, rule)
+    untested, point = illustrated(setting, tally, rule), setting.point
+    events = untested.events
     alpha = setting.alpha / max(1, len(events))
     counts = [_ahead(event) for event in events]
     p_values = [pair_p_value(*each, point.epsilon, point.delta) for each in counts]
@@ -118,12 +105,9 @@ def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     ]
     epsilons = [pair_epsilon_lower(*each, point.delta, alpha) for each in counts]
     deltas = [pair_delta_lower(*each, point.epsilon, alpha) for each in counts]
-    return _of_game(
-        setting,
-        rule,
-        "clopper-pearson",
-        tally.game(rule.guess),
-        events=events,
+    return replace(
+        untested,
+        method="clopper-pearson",
         epsilon_lower=max(epsilons, default=0.0),
         delta_lower=max(deltas, default=0.0),
         p_value=min(1.0, len(events) * min(p_values, default=1.0)),
@@ -163,15 +147,13 @@ def atoms_test(
         sum(arms),
         two_guesses=len({guess for _, guess, *_ in certified}) == 2,
     )
-    return _of_game(
-        setting,
-        FrozenRule("main", 1.0, "single outputs", rule.guesses),
-        "probabilistic",
-        game,
-        events=tuple(
-            _event(setting, f"output is {words}", guess, (d1, d2), arms)
-            for words, guess, d1, d2 in certified
-        ),
+    events = tuple(
+        _event(setting, f"output is {words}", guess, (d1, d2), arms)
+        for words, guess, d1, d2 in certified
+    )
+    return replace(
+        _untested(setting, FrozenRule("main", 1.0, "single outputs", rule.guesses), game, events),
+        method="probabilistic",
         epsilon_lower=max(probabilistic.epsilon_lower(*side, point.delta, alpha) for side in sides),
         delta_lower=max(mass.delta_lower for mass in masses),
         p_value=min(1.0, 2 * min(p_values)),
@@ -182,19 +164,24 @@ def atoms_test(
     )
 
 
-def _of_game(
-    setting: Setting, rule: FrozenRule, method: Method, game: games.Game, **numbers: Any
+def _untested(
+    setting: Setting, rule: FrozenRule, game: games.Game, events: tuple[EventCount, ...]
 ) -> FixedTest:
+    """Return the counts of a rule as a test that refutes nothing."""
     return FixedTest(
         stage=setting.stage,
-        method=method,
+        method="game",
         alpha=setting.alpha,
         draws=game.draws,
         correct=game.correct,
         wrong=game.wrong,
         two_guesses=game.two_guesses,
+        events=events,
+        epsilon_lower=0.0,
+        delta_lower=0.0,
+        p_value=1.0,
+        detectable_epsilon=math.inf,
         rule=rule,
-        **numbers,
     )
 
 

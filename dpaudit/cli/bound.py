@@ -227,19 +227,44 @@ def _of_scores(
 
 
 def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> AuditResult:
-    from dpaudit.auditing.recorded import audit_recorded, coin_flipped_audit, recorded_audit
-    from dpaudit.inputs.files import near_file
+    from dpaudit.auditing.recorded import (
+        RecordedAudit,
+        audit_recorded,
+        read_outcomes,
+        separate_samples,
+    )
     from dpaudit.inputs.recordings import read_arms, read_pair
 
-    names = {"name": ", ".join(files), "source": f"outputs recorded in {' and '.join(files)}"}
+    if arm is not None and len(files) != 1:
+        why = f"takes one file with the outputs of both inputs, not {len(files)}"
+        raise UsageError(f"--arm {arm} {why}", code="option-invalid")
     if arm is not None:
-        if len(files) != 1:
-            why = f"takes one file with the outputs of both inputs, not {len(files)}"
-            raise UsageError(f"--arm {arm} {why}", code="option-invalid")
-        outcomes, is_d1 = read_arms(Path(files[0]), arm)
-        pair, both = f"d1, d2 = 1 and 2 in the column {arm!r}", (files[0], files[0])
-        found = coin_flipped_audit(outcomes, is_d1, **names, pair=pair, files=both, **given)
-        return audit_recorded(found)
+        pair, place = f"d1, d2 = 1 and 2 in the column {arm!r}", None
+        rows, is_d1 = read_arms(Path(files[0]), arm)
+        outcomes = read_outcomes(rows)
+    else:
+        _check_two(files)
+        pair = f"d1 = {files[0]}, d2 = {files[1]}"
+        first, second = read_pair(Path(files[0]), Path(files[1]))
+        outcomes, is_d1, place = separate_samples(first, second, pair)
+    audit = RecordedAudit(
+        name=", ".join(files),
+        source=f"outputs recorded in {' and '.join(files)}",
+        pair=pair,
+        outcomes=outcomes,
+        is_d1=is_d1,
+        place=place,
+        files=(files[0], files[-1]),
+        coin_flipped=arm is not None,
+        **given,
+    )
+    return audit_recorded(audit)
+
+
+def _check_two(files: Sequence[str]) -> None:
+    """Raise UsageError unless there are two files, with the outputs of d1 and those of d2."""
+    from dpaudit.inputs.files import near_file
+
     if len(files) != 2:
         needed = "two files are needed, the outputs of d1 and those of d2"
         remedy = f"if {files[0]} holds both, name the column that tells them apart with --arm"
@@ -264,10 +289,6 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
             "with those of d2",
             code="file-twice",
         )
-    first, second = read_pair(d1, d2)
-    pair = f"d1 = {files[0]}, d2 = {files[1]}"
-    both = (files[0], files[1])
-    return audit_recorded(recorded_audit(first, second, **names, pair=pair, files=both, **given))
 
 
 def _guesses(files: Sequence[str]) -> Guesses:

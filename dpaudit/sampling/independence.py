@@ -1,8 +1,8 @@
 """Tests of the assumption that the draws of a mechanism are independent (docs/method.md §11).
 
-`dpaudit.auditing.checks` passes draws, or their counts, to a check. A check returns warnings in
-words if chance rarely explains the draws, and raises DependentDrawsError if chance is excluded (p <
-1e-12). The checks find cached or repeated draws, copied generators, and noise that many draws
+Safeguards of `dpaudit.auditing` pass draws, or their counts, to a check. A check returns warnings
+in words if chance rarely explains the draws, and raises DependentDrawsError if chance is excluded
+(p < 1e-12). The checks find cached or repeated draws, copied generators, and noise that many draws
 share. `homogeneity.py` compares calls and blocks, `between_processes.py` processes. A *block* is
 the draws of one chunk.
 """

@@ -12,7 +12,13 @@ import pytest
 
 from dpaudit.auditing import recorded
 from dpaudit.auditing.options import BoundMethod
-from dpaudit.auditing.recorded import FixedSplit, Rows, audit_recorded, recorded_audit
+from dpaudit.auditing.recorded import (
+    FixedSplit,
+    RecordedAudit,
+    Rows,
+    audit_recorded,
+    separate_samples,
+)
 from dpaudit.certificates.result import Verdict
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.stats import one_run
@@ -67,8 +73,12 @@ def alarms(case: str, bound: BoundMethod | None = None) -> Iterator[bool]:
         if bound is not None and (case, run, bound) in _CHOSEN:
             yield _CHOSEN[case, run, bound]
             continue
-        audit = recorded_audit(
-            *draws,
+        d1, d2 = draws
+        outcomes, is_d1, place = separate_samples(d1, d2, "")
+        audit = RecordedAudit(
+            outcomes=outcomes,
+            is_d1=is_d1,
+            place=place,
             name="",
             source="",
             pair="",

@@ -18,7 +18,7 @@ import dpaudit
 from dpaudit import ApproximateDP, AuditResult, ProbabilisticDP, PureDP, Verdict
 from dpaudit.attacks import learning as selection
 from dpaudit.auditing import pair_audit as rounds
-from dpaudit.auditing.engine import _sampler_maker, run_audit
+from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.schedule import (
     Plan,
@@ -26,6 +26,7 @@ from dpaudit.auditing.schedule import (
     look_stride,
     wants_refit,
 )
+from dpaudit.auditing.source import sampler_maker
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import FEW_DRAWS, DrawLimits
 from dpaudit.certificates.result import Progress
@@ -257,7 +258,7 @@ def test_workers_are_sent_nothing_that_imports_what_audits() -> None:
         attacks=(lambda selection: None,),  # nor what is needed here alone
         workers=2,
     )
-    sent = pickle.dumps(_sampler_maker(spec))
+    sent = pickle.dumps(sampler_maker(spec))
     assert b"dpaudit.sampling" in sent
     assert b"dpaudit.auditing" not in sent
     assert pickle.loads(sent)().mechanism.name == "batch"

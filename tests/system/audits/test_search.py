@@ -401,12 +401,10 @@ def test_a_leaking_pair_and_its_simplest_form_are_audited_with_half_of_alpha_eac
 
 def test_no_stream_of_the_search_is_one_of_the_audit() -> None:
     """The keys of an audit have the number of a stage where a search has one of its own."""
-    from dpaudit.auditing import pair_audit
+    from dpaudit.auditing import ledger
 
     stages = [
-        value
-        for name, value in vars(pair_audit).items()
-        if name.isupper() and isinstance(value, int)
+        value for name, value in vars(ledger).items() if name.isupper() and isinstance(value, int)
     ]
     assert not {BATCH_STREAM, SINGLE_STREAM} & set(stages)
 

@@ -290,7 +290,7 @@ def test_few_draws_of_new_processes_are_a_note_with_the_chance_of_a_miss(
     dpaudit: Invoke, module: Path, tmp_path: Path, new_processes: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("dpaudit.auditing.redrawing._MOST_DRAWS", 60)
+    monkeypatch.setattr("dpaudit.auditing.safeguards.redrawing._MOST_DRAWS", 60)
     result = run(dpaudit, module, "leaks", "--json", tmp_path / "r.json")
     assert result.exit_code == 1
     (audit,) = audits_in(tmp_path / "r.json").values()
@@ -303,7 +303,7 @@ def test_few_draws_of_new_processes_are_a_note_with_the_chance_of_a_miss(
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the calls that show what is used up on a busy machine, too."""
-    monkeypatch.setattr("dpaudit.auditing.kept_state._EXHAUSTION_SECONDS", 60.0)
+    monkeypatch.setattr("dpaudit.auditing.safeguards.kept_state._EXHAUSTION_SECONDS", 60.0)
 
 
 @pytest.mark.usefixtures("patient")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.auditing import kept_state
-from dpaudit.auditing.kept_state import exhausted
+from dpaudit.auditing.safeguards import kept_state
+from dpaudit.auditing.safeguards.kept_state import exhausted
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget

@@ -80,10 +80,10 @@ def test_the_number_is_rounded_down_and_limited(rate: float, samples: int) -> No
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 6.0])
 def test_a_claim_gets_the_draws_that_it_needs(epsilon: float) -> None:
     samples, spec = chosen(0.01, epsilon=epsilon), spec_of(epsilon=epsilon)
-    least = least_to_refute(spec)
+    least = least_to_refute(spec.tested, spec.alpha)
     assert 5 * least <= samples <= max(100, 12.5 * least)
-    assert too_few(spec, least) is None
-    assert too_few(spec, least - 1) is not None
+    assert too_few(spec.tested, spec.alpha, least) is None
+    assert too_few(spec.tested, spec.alpha, least - 1) is not None
 
 
 def test_a_claim_that_no_default_can_refute_gets_no_more_than_the_largest_default() -> None:

@@ -16,9 +16,10 @@ from dpaudit.attacks.trees import NAME as TREES
 from dpaudit.auditing.canaries import audit_guesses
 from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.recorded import (
+    RecordedAudit,
     audit_recorded,
-    coin_flipped_audit,
-    recorded_audit,
+    read_outcomes,
+    separate_samples,
 )
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.one_run import OneRunCertificate
@@ -139,7 +140,14 @@ def test_the_bound_can_be_asked_for(bound: Any) -> None:
 def test_arms_that_no_coins_picked_are_taken_as_fixed() -> None:
     d1, d2 = laplace()
     outcomes, is_d1 = np.concatenate([d1, d2]), np.repeat([True, False], 2_000)
-    result = audit_recorded(coin_flipped_audit(outcomes, is_d1, claim=PureDP(1.0), **NAMES))
+    audit = RecordedAudit(
+        outcomes=read_outcomes(outcomes),
+        is_d1=is_d1,
+        claim=PureDP(1.0),
+        coin_flipped=True,
+        **NAMES,
+    )
+    result = audit_recorded(audit)
     assert " a fair coin" in said(result)
     recording = one(result).evidence.recording
     assert recording is not None
@@ -197,8 +205,10 @@ def test_outputs_that_cannot_be_audited() -> None:
     ],
 )
 def test_options_that_are_refused(given: dict[str, Any], code: str) -> None:
+    outcomes, is_d1, place = separate_samples(*laplace(), "d1, d2")
+    settings: dict[str, Any] = {"claim": PureDP(1.0), **NAMES, **given}
     with pytest.raises(UsageError) as error:
-        recorded_audit(*laplace(), **{"claim": PureDP(1.0), **NAMES, **given})
+        RecordedAudit(outcomes=outcomes, is_d1=is_d1, place=place, **settings)
     assert error.value.code == code
 
 

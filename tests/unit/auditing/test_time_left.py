@@ -26,10 +26,10 @@ SPEC = audit_of(
 class Clock(Journal):
     def __init__(self, seconds: float) -> None:
         super().__init__(SPEC)
-        self._seconds = seconds
+        self.seconds = seconds
 
     def now(self) -> float:
-        return self._seconds
+        return self.seconds
 
 
 @pytest.mark.parametrize(
@@ -51,5 +51,9 @@ def test_the_time_left(elapsed: float, draws: int, target: int | None, remaining
         wealth=SimpleNamespace(epsilon_lower=0.0),
         needed=500.0,
     )
-    TimeLeft(Clock(elapsed), moments.append).show(0.0, 10.0, ledger)
+    clock = Clock(0.0)
+    time_left = TimeLeft(clock, moments.append)
+    time_left.plan(ledger, 10.0)
+    clock.seconds = elapsed
+    time_left.show(ledger)
     assert moments[0].remaining == pytest.approx(remaining)

@@ -95,12 +95,12 @@ def test_a_claim_that_everything_meets() -> None:
 def test_the_fewest_draws_are_exact(claim: PrivacyClaim, confidence: float) -> None:
     """And a mechanism that hides nothing is refuted with twice as many."""
     low, high = 100, 10**8
-    assert too_few(spec_of(claim, low, confidence=confidence), low) is not None
+    alpha = 1 - confidence
+    assert too_few(claim, alpha, low) is not None
     while high - low > 1:
         middle = (low + high) // 2
-        spec = spec_of(claim, middle, confidence=confidence)
-        low, high = (low, middle) if too_few(spec, middle) is None else (middle, high)
-    reason = too_few(spec_of(claim, low, confidence=confidence), low)
+        low, high = (low, middle) if too_few(claim, alpha, middle) is None else (middle, high)
+    reason = too_few(claim, alpha, low)
     assert reason is not None
     assert f"at least {high:,} could" in reason
     result = dpaudit.audit(identity, 0, 1, claim, samples=2 * high, confidence=confidence)

@@ -14,15 +14,21 @@ from scipy.signal import lfilter
 
 import dpaudit
 from benchmarks.dependence import LAWS as SHARED_LAWS
-from dpaudit.auditing import recorded
-from dpaudit.auditing.recorded import FixedSplit, TossedSplit, audit_recorded, coin_flipped_audit
+from dpaudit.auditing.recorded import (
+    FixedSplit,
+    RecordedAudit,
+    TossedSplit,
+    audit_recorded,
+    read_outcomes,
+    separate_samples,
+)
+from dpaudit.auditing.safeguards import row_order
+from dpaudit.auditing.safeguards.row_order import check_guesses, check_rows, sorted_inputs
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PureDP
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
-from dpaudit.sampling import row_order
-from dpaudit.sampling.row_order import check_guesses, check_rows, sorted_inputs
 from tests.specs import replace
 
 SIZE = 2_000
@@ -73,8 +79,17 @@ def audited(d1: Any, d2: Any, **more: Any) -> AuditResult:
 
 
 def with_arm(outcomes: Any, is_d1: Any) -> AuditResult:
-    names: dict[str, Any] = {"name": "n", "source": "s", "pair": "p"}
-    return audit_recorded(coin_flipped_audit(outcomes, is_d1, claim=CLAIM, **names))
+    table = read_outcomes(outcomes)
+    audit = RecordedAudit(
+        name="n",
+        source="s",
+        pair="p",
+        outcomes=table,
+        is_d1=is_d1,
+        claim=CLAIM,
+        coin_flipped=True,
+    )
+    return audit_recorded(audit)
 
 
 def warnings(result: AuditResult) -> list[str]:
@@ -90,8 +105,7 @@ def one(result: AuditResult) -> Certificate:
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turn off the checks of the order of rows."""
-    monkeypatch.setattr(recorded._RecordedRun, "_check_order", lambda _: {})
-    monkeypatch.setattr(recorded, "check_guesses", lambda *_: [])
+    monkeypatch.setattr(row_order.RowOrder, "observe", lambda *_: [])
 
 
 def test_rows_that_depend_on_each_other_are_no_silent_violation() -> None:
@@ -305,20 +319,19 @@ def test_the_split_takes_rows_from_all_parts_of_the_file() -> None:
     """The seed picks learning and certifying rows, so both have the same distribution."""
     rng = np.random.default_rng(0)
     d1, d2, both = (np.sort(rng.random(size)) for size in (SIZE, SIZE, 2 * SIZE))
-    given: dict[str, Any] = {"claim": CLAIM, "name": "n", "source": "s", "pair": "p"}
-    for audit in (
-        recorded.recorded_audit(d1, d2, **given),
-        coin_flipped_audit(both, rng.random(2 * SIZE) < 0.5, **given),
+    separate, arms, _ = separate_samples(d1, d2, "p")
+    for kind, outcomes, is_d1 in (
+        (FixedSplit, separate, arms),
+        (TossedSplit, read_outcomes(both), rng.random(2 * SIZE) < 0.5),
     ):
-        kind = TossedSplit if audit.coin_flipped else FixedSplit
-        split = kind(audit.is_d1, np.random.default_rng(0))
+        split = kind(is_d1, np.random.default_rng(0))
         kept, more = split.learn_from(SIZE // 2), split.learn_from(SIZE // 4)
         game, pair = split.rest()
         assert len(kept) + len(more) + len(pair) == len(np.unique([*kept, *more, *pair]))
         assert len(pair) == 2 * SIZE - 3 * SIZE // 4
         for rows in (kept, more, game, pair):
-            for arm in (audit.is_d1, ~audit.is_d1):
-                taken = np.sort(audit.outcomes.columns[0].numbers[rows[arm[rows]]])
+            for arm in (is_d1, ~is_d1):
+                taken = np.sort(outcomes.columns[0].numbers[rows[arm[rows]]])
                 assert np.abs(taken - np.linspace(0, 1, len(taken))).max() < 0.1
 
 

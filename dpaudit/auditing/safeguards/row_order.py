@@ -1,9 +1,7 @@
-"""Tests of whether the rows of recorded outputs are independent, by their order in the file.
+"""Recorded rows that depend on their order in the file (docs/method.md §11, *Recorded rows*).
 
-`dpaudit.auditing.recorded` calls these checks with one row for each recorded output
-(docs/method.md §11, "Recorded rows"). A check returns warnings in words, or raises an error if the
-rows cannot be independent. The checks choose no event and change no bound, so they may use all
-rows, including the rows that certify. A *level* is a bin of outcomes, a *guess* the input that a
+The checks choose no event and change no bound, so they may use all rows, including the rows that
+certify. A *level* is a bin of outcomes, a *guess* the input that a
 learned rule names at a level. An *e-value* has expectation at most 1 for independent rows, so that
 it exceeds 1 / α with probability at most α.
 """
@@ -17,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from dpaudit.auditing.safeguards.protocol import Counts, Kept, Rows, Safeguard
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, Outcomes
 from dpaudit.sampling.homogeneity import BoolArray, Difference, IntArray, judged, level_sets
@@ -58,6 +57,20 @@ _ROWS = Difference(
     f"or rows that were put in order; {_REMEDY}",
     _REMEDY,
 )
+
+
+class RowOrder(Safeguard):
+    _sorted: Sorted
+
+    def observe(self, draws: Kept | Counts | Rows) -> list[str]:
+        if not isinstance(draws, Rows):
+            return []
+        outcomes, is_d1, rule = draws.outcomes, draws.is_d1, draws.rule
+        if rule is None:
+            self._sorted = sorted_inputs(outcomes, is_d1)
+            return check_rows(outcomes, is_d1, self._sorted, in_turns=draws.in_turns)
+        levels = rule(outcomes).astype(np.int64)
+        return check_guesses(levels, is_d1, rule.guesses, self._sorted)
 
 
 def sorted_inputs(

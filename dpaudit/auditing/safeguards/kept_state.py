@@ -1,8 +1,6 @@
-"""State that calls of a mechanism change, for the warnings and errors of engine.py.
+"""State that calls of a mechanism change (docs/method.md §11, *State*).
 
-Draws of a mechanism that keeps state may depend on each other (docs/method.md §11, *State*).
-`KeptState` names the variables that calls have changed, and finds out whether calls use the
-mechanism up.
+Draws of a mechanism that keeps state may depend on each other.
 """
 
 from __future__ import annotations
@@ -14,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit import torch_use
 from dpaudit.adapters.calls import ONE_BY_ONE, names_after_dataset
 from dpaudit.auditing.ledger import PROBING
+from dpaudit.auditing.safeguards.protocol import Counts, PairSafeguard, remarked
 from dpaudit.auditing.schedule import FIRST_CALLS
-from dpaudit.auditing.time_left import Journal
-from dpaudit.certificates.certificate import Redrawn
+from dpaudit.certificates.certificate import Certificate, Redrawn
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Raised
@@ -36,102 +35,79 @@ from dpaudit.targets.target import (
     runs_in_another_process,
     starts_a_program,
 )
-from dpaudit.wording import counted, shown
+from dpaudit.wording import KERNELS, UNSEEDED, counted, shown
 
-# A mechanism counts as exhausted if, after the first call that raises, at least this number of
-# calls raise, too. Also the largest number of calls between two checks of the time limit.
+# A mechanism is exhausted if, after the first call that raises, at least this number of calls
+# raise, too. Also the largest number of calls between two checks of the time limit.
 _FURTHER_CALLS = 100
-# Time limit, in seconds, of the check whether a mechanism is exhausted: whether all calls raise
-# after a certain number of calls, as when a privacy budget is used up.
+# Time limit, in seconds, of the check whether a mechanism is exhausted.
 _EXHAUSTION_SECONDS = 2.0
 
 
-class KeptState:
-    """Finds the variables of an audit's mechanism that have changed since before the first call,
-    and finds out whether calls use the mechanism up, as when they spend a privacy budget.
+class KeptState(PairSafeguard):
+    """Finds the variables of the mechanism that have changed since before its first call, and finds
+    out whether calls use the mechanism up, as when they spend a privacy budget."""
 
-    sampler: the sampler that draws in this process; it has made no draw yet.
-    make: function that returns a sampler with a new mechanism.
-    journal: the journal of the audit.
-    """
+    def judge(self, certificate: Certificate, counts: Counts) -> Certificate:
+        if certificate.failures and (words := self._exhausted()):
+            raise MechanismError(words, code="mechanism-exhausted")
+        is_reproducible = certificate.reproducible
+        is_doubted = self._is_in_doubt(certificate) or not is_reproducible
+        names = self._changed() if is_doubted else []
+        words = state_words(names, certificate.redrawn, is_reproducible) if names else ""
+        unseeded = [] if is_reproducible or names else [UNSEEDED]
+        unseeded += [KERNELS] if not is_reproducible and torch_use.is_loaded() else []
+        return remarked(certificate, first=[words] if words else [], first_notes=unseeded)
 
-    def __init__(self, sampler: Sampler, make: Callable[[], Sampler], journal: Journal) -> None:
-        self._sampler, self._make, self._journal, self._spec = sampler, make, journal, journal.spec
-        self._before = kept_state(*sampler.mechanism.parts)
-
-    def changed(self, number: int) -> list[str]:
-        """Return the names of the mechanism's variables that calls have changed, such as
-        `mechanism.budget`.
-
-        number: index of the pair of inputs that is audited.
-        """
-        if self._spec.journaling.resume and not runs_in_another_process(self._spec.target):
-            self._make_few_calls(number)  # earlier, interrupted runs may have made all calls so far
-        names = list(changed(self._before, kept_state(*self._sampler.mechanism.parts)))
-        return names + (["os.environ"] if self._sampler.changes_environment else [])
-
-    def begin_after_imports(self) -> None:
-        """Compare variables of modules that the calls so far have imported with their present
-        values, since they had no value before."""
-        self._before = self._before.with_imports(kept_state(*self._sampler.mechanism.parts))
-
-    def exhausted(self, number: int) -> str | None:
-        """Return an error message if every call after a certain number of calls raises an
-        exception, as when a privacy budget is used up; else None.
-
-        number: index of the pair of inputs that is audited.
-        """
-        pair, most = self._spec.pairs[number], self._spec.sampling.samples
-        look = partial(exhausted, self._make, self._spec.target, pair, most)
-        return self._journal.once(f"used up {number}", look)
-
-    def explained(
-        self, error: MechanismError, number: int, *, has_failures: bool
-    ) -> MechanismError | None:
-        """Return an error that gives the likely cause of `error`, or a remedy; None if neither is
-        known. Known causes: calls change variables of the mechanism, or all calls raise after a
-        certain number of calls, as when a privacy budget is used up.
-
-        number: index of the pair of inputs that is audited.
-        has_failures: whether any draw was an exception.
-        """
-        if has_failures and (words := self.exhausted(number)):
+    def explain(self, error: MechanismError) -> MechanismError:
+        if error.code == "mechanism-exhausted":
+            return error
+        has_failures = self._ledger.failures.total > 0
+        if has_failures and (words := self._exhausted()):
             return MechanismError(words, code="mechanism-exhausted")
         spec, is_dependent = self._spec, isinstance(error, DependentDrawsError)
-        names = self.changed(number) if has_failures or is_dependent else []
+        names = self._changed() if has_failures or is_dependent else []
         is_here = spec.sampling.executor in LOCAL and not runs_in_another_process(spec.target)
         # Draws depend on each other, but no variable of the mechanism has changed in this process.
         # Perhaps workers drew with copies of the mechanism, and only the copies have changed. So
         # make a few calls in this process, to see which variables they change.
         if is_dependent and not names and is_here:
-            self._make_few_calls(number)
-            names = self.changed(number)
+            self._make_few_calls()
+            names = self._changed()
         parts: list[str] = []
         if names:
             question = "" if is_dependent else ": do they use anything up?"
             parts.append(f"; calls change {_listed(names)}{question}")
-        is_batch = not (self._sampler.mechanism.interleaved or starts_a_program(spec.target))
+        is_batch = not (self._source.sampler.mechanism.interleaved or starts_a_program(spec.target))
         if is_dependent and is_batch:
             parts += ["; with ", ONE_BY_ONE, ", dpaudit calls it once for each output"]
-        return MechanismError(*error.parts, *parts, code=error.code) if parts else None
+        return MechanismError(*error.parts, *parts, code=error.code) if parts else error
 
-    def _make_few_calls(self, number: int) -> None:
-        """Make a few calls of the mechanism in this process, to see whether they change its
-        variables.
+    def _changed(self) -> list[str]:
+        """Return the variables that calls have changed, such as `mechanism.budget`."""
+        source = self._source
+        if self._spec.journaling.resume and not runs_in_another_process(self._spec.target):
+            self._make_few_calls()  # earlier, interrupted runs may have made all calls so far
+        names = list(changed(source.before, kept_state(*source.sampler.mechanism.parts)))
+        return names + (["os.environ"] if source.sampler.changes_environment else [])
 
-        number: index of the pair of inputs.
-        """
+    def _exhausted(self) -> str | None:
+        """Return an error message if the mechanism is exhausted; else None."""
+        make, most = self._source.make, self._spec.sampling.samples
+        look = partial(exhausted, make, self._spec.target, self._pair, most)
+        return self._source.journal.once(f"used up {self._ledger.number}", look)
+
+    def _make_few_calls(self) -> None:
         for _ in range(2):  # the first calls may import modules
-            self._sampler.draw(FirstCalls((number, PROBING, 2), FIRST_CALLS))
-            self.begin_after_imports()
+            key = (self._ledger.number, PROBING, 2)
+            self._source.sampler.draw(FirstCalls(key, FIRST_CALLS))
+            self._source.begin_after_imports()
 
 
 def state_words(names: Sequence[str], redrawn: Redrawn | None, is_reproducible: bool = True) -> str:
-    """Return the warning that calls change variables of the mechanism.
+    """Return the warning that calls change variables of the mechanism, named `names`.
 
-    names: the variables.
-    redrawn: comparison with new processes, which start with the original values of the variables;
-        None without a comparison.
+    redrawn: comparison with new processes, which start with the original values; None without.
     is_reproducible: whether equal seeds give equal outputs.
     """
     unlike = "" if is_reproducible else "equal seeds do not give equal outcomes, and "
@@ -146,28 +122,23 @@ def state_words(names: Sequence[str], redrawn: Redrawn | None, is_reproducible: 
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first three names, separated by commas. If there are more, an ellipsis follows."""
     return ", ".join([*names[:3], *(["…"] if len(names) > 3 else [])])
 
 
 def exhausted(
     make: Callable[[], Sampler], target: AnyTarget, pair: NeighbouringPair, most: int
 ) -> str | None:
-    """Return an error message, with a remedy, if the mechanism is exhausted; else None.
+    """Return an error message if every call after a certain number of calls raises; else None.
 
-    A mechanism is exhausted if every call after a certain number of calls raises an exception, such
-    as an object whose privacy budget is used up. These exceptions depend on the number of calls,
-    not on d1 and d2.
+    These exceptions depend on the number of calls, as with an object whose privacy budget is used
+    up, not on d1 and d2.
 
     make: returns a sampler with a new mechanism.
-    target: how the mechanism is made.
-    pair: the inputs to call the mechanism with.
     most: approximate number of calls after which the check ends if no call has raised an exception.
     """
     deadline = time.monotonic() + _EXHAUSTION_SECONDS
-    # The mechanism counts as exhausted (for example, because its privacy budget is used up) only if
-    # two trials with different seeds raise their first exception after the same number of calls.
-    # Exceptions that occur at random would rarely do so.
+    # Two trials with different seeds have to raise their first exception after the same number of
+    # calls, which exceptions that occur at random rarely do.
     first, second = (_exhaustion(make, target, pair, most, deadline, seed) for seed in range(2))
     return None if first is None or second is None or first[0] != second[0] else first[1]
 
@@ -180,17 +151,7 @@ def _exhaustion(
     deadline: float,
     seed: int,
 ) -> tuple[int, str] | None:
-    """Call a new mechanism many times. If it is exhausted, so that every call after a certain
-    number of calls raises an exception, return (this number, an error message). Return None if it
-    does not seem exhausted, or if time runs out before this is known.
-
-    make: returns a sampler with a new mechanism.
-    target: how the mechanism is made.
-    pair: the inputs to call the mechanism with, in turn.
-    most: largest number of calls before the first exception.
-    deadline: time at which the check ends, in seconds of `time.monotonic`.
-    seed: seed of the calls.
-    """
+    """Return (number of calls after which all raise, an error message) of a new mechanism."""
     sampler, rng = make(), np.random.default_rng(seed)
     mechanism, raised = sampler.mechanism, list[Raised | None]()
     try:
@@ -222,13 +183,7 @@ def _exhaustion(
 
 
 def _example(target: AnyTarget, how: Calling | None, function: Any) -> str:
-    """Return Python source of a function that makes a new object for each draw, to be shown in a
-    message; "" if no such source can be written.
-
-    target: how the mechanism is made.
-    how: parameters with which the mechanism is called.
-    function: the function that is called; None if it runs in another process.
-    """
+    """Return source of a function that makes a new object for each draw; "" if unknown."""
     is_here = isinstance(target, ImportedTarget)
     if isinstance(target, IsolatedTarget):
         target = target.target

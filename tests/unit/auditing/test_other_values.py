@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dpaudit import ApproximateDP, PureDP, audit
-from dpaudit.auditing.checks import other_values
+from dpaudit.auditing.results import other_values
 from dpaudit.config.building import build_spec
 
 

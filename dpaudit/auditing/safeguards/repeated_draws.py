@@ -1,0 +1,43 @@
+"""Draws that repeat earlier draws, or depend on the draws or calls before them."""
+
+from __future__ import annotations
+
+from dpaudit.auditing.safeguards.protocol import Counts, Kept, PairSafeguard, Rows
+from dpaudit.draws import SelectionDraws
+from dpaudit.sampling import homogeneity, independence
+
+# Each rule that is learned from counted draws is checked. An audit usually learns at most this
+# number of rules, so each check gets 1/64 of the probability of a false warning.
+_MAX_RULES = 64
+
+
+class RepeatedDraws(PairSafeguard):
+    """Elapsed times differ between blocks without any fault of the mechanism, so outputs that
+    depend on them are not compared between calls and blocks."""
+
+    _buffer: SelectionDraws
+
+    def observe(self, draws: Kept | Counts | Rows) -> list[str]:
+        match draws:
+            case Kept(is_complete=True):
+                self._buffer = draws.draws
+                return self._check_buffer()
+            case Counts(stage="learning"):
+                return self._check_blocks(draws, self._level / _MAX_RULES)
+            case Counts():
+                independence.check_heads(self._buffer, self._ledger.heads)
+                return self._check_blocks(draws, self._level)
+        return []
+
+    def _check_buffer(self) -> list[str]:
+        sizes = [block.draws for block in self._ledger.blocks]
+        point, buffer = self._ledger.point, self._buffer
+        warnings = independence.check_independence(buffer, sizes, point, self._level)
+        if not self._spec.is_timed:
+            warnings += homogeneity.check_calls(buffer, sizes, self._level)
+        return warnings
+
+    def _check_blocks(self, counts: Counts, level: float) -> list[str]:
+        if self._spec.is_timed:
+            return []
+        return homogeneity.check_blocks(counts.tallies, counts.guesses, level)

@@ -1,0 +1,165 @@
+"""The mechanism of an audit, and the processes that draw from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import Any
+
+from dpaudit.auditing.ledger import PROBING
+from dpaudit.auditing.schedule import FIRST_CALLS
+from dpaudit.auditing.spec import AuditSpec, Sampling, Statistics
+from dpaudit.auditing.time_left import Journal, TimeLeft
+from dpaudit.levels.candidates import Scorer
+from dpaudit.sampling.chunks import Chunk, FirstCalls, Probe
+from dpaudit.sampling.executors import (
+    LOCAL,
+    Drawer,
+    Setup,
+    WorkerPool,
+    drawing,
+    new_processes,
+    resolved,
+)
+from dpaudit.sampling.independence import check_uncached
+from dpaudit.sampling.sampler import Sampler
+from dpaudit.sampling.seeding import preserved
+from dpaudit.sampling.state import State, kept_state
+
+
+class Source:
+    """Where the draws of an audit come from, inside the context `opened`.
+
+    journal: holds the audit, and records its draws.
+    time: the time that the audit has left.
+    make: returns a sampler with a new mechanism; it can be sent to other processes.
+    sampler: the sampler of this process.
+    before: the variables of the mechanism before its first call.
+    pool: the processes that draw.
+    draw: makes the draws of chunks, or takes them from the journal.
+    attacks: the attacks of the user.
+    processes: starts the new processes that repeat a refutation.
+    shares_processes: whether other audits use these processes, too.
+    workers: number of processes that drew; None before the end.
+    notes: notes about the processes, such as why only this one drew.
+    """
+
+    sampler: Sampler
+    before: State
+    pool: WorkerPool
+    draw: Drawer
+
+    def __init__(
+        self, journal: Journal, time: TimeLeft, check: Callable[[], None] | None = None
+    ) -> None:
+        """Prepare to draw; `check` is called before each block of draws counts."""
+        self.journal, self.time, self._check = journal, time, check
+        self.make = sampler_maker(journal.spec)
+        self.attacks: tuple[Scorer, ...] = ()
+        shared = new_processes.current()
+        self.shares_processes = shared is not None
+        self.processes = shared or new_processes.NewProcesses()
+        self.workers: int | None = None
+        self.notes: tuple[str, ...] = ()
+
+    @property
+    def spec(self) -> AuditSpec:
+        """The audit, with the options that its first calls have chosen so far."""
+        return self.journal.spec
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Return a context in which the mechanism is loaded.
+
+        Raises MechanismError for a mechanism that stores its results.
+        """
+        self.attacks = loaded_attacks(self.spec.statistics, self.spec.sampling)
+        self.sampler = self.make()
+        check_uncached(self.sampler.mechanism.name, self.sampler.mechanism.parts)
+        self.before = kept_state(*self.sampler.mechanism.parts)
+        executor = self.spec.sampling.executor
+        with (
+            closing(self.sampler),
+            preserved(self.sampler.carried),
+            drawing(executor, self._setup()) as self.pool,
+        ):
+            self.draw = self.journal.recording(self._checked, lambda: self.pool.is_here)
+            try:
+                yield
+            finally:
+                self.workers = self.pool.workers
+                self.notes = () if self.pool.note is None else (self.pool.note,)
+                if not self.shares_processes:
+                    self.processes.close()
+
+    def first_calls(self, number: int) -> Probe:
+        """Make the first calls for a pair, and return what they showed."""
+        # A mechanism may end the process that calls it. So even these calls are made in the process
+        # that makes all other draws.
+        (probe,) = self.draw([FirstCalls((number, PROBING, 1), FIRST_CALLS)])
+        self.begin_after_imports()
+        return probe
+
+    def begin_after_imports(self) -> None:
+        """Take variables of modules that the calls so far have imported as they are now, since
+        they had no value before."""
+        self.before = self.before.with_imports(kept_state(*self.sampler.mechanism.parts))
+
+    @property
+    def most_workers(self) -> int:
+        """Largest number of processes that may draw."""
+        sampling = self.spec.sampling
+        # Other processes that draw would change the duration of calls.
+        if sampling.workers == "auto" and self.spec.statistics.timing:
+            return 1
+        return resolved(sampling.executor, sampling.workers)
+
+    @property
+    def begins_here(self) -> bool:
+        """Whether this process draws until the audit turns out to be long."""
+        return self.spec.sampling.workers == "auto" and self.spec.sampling.executor is None
+
+    def _setup(self) -> Setup:
+        if self.begins_here:
+            left = None if self.spec.statistics.timing else self.time.seconds
+            return Setup(self.sampler, self.make, left=left)
+        return Setup(self.sampler, self.make, self.most_workers)
+
+    def _checked(self, chunks: Iterable[Chunk[Any]], /) -> Iterator[Any]:
+        """Yield the results of chunks, unless a signal came during their draws: the mechanism may
+        have caught the exception that the signal raised."""
+        for drawn in self.pool(chunks):
+            if self._check is not None:
+                self._check()
+            yield drawn
+
+
+def loaded_attacks(statistics: Statistics, sampling: Sampling) -> tuple[Scorer, ...]:
+    """Return the user's own attacks; raise UsageError for one that cannot be loaded."""
+    if not statistics.attacks:
+        return ()
+    from dpaudit.attacks.user_attacks import load_attacks  # most audits have none
+
+    return load_attacks(statistics.attacks, travels=sampling.draws_ahead)
+
+
+def sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
+    """Return a function that makes a sampler in this process or in a worker process.
+
+    The function refers to no other part of the audit. A worker that unpickles it therefore imports
+    only the modules of the sampler, which are about half of the modules of an audit.
+    """
+    return partial(
+        Sampler,
+        spec.target,
+        spec.pairs,
+        spec.sampling.seed,
+        fail_on_error=spec.sampling.on_error == "fail",
+        adversary=spec.claim.adversary,
+        timing=spec.statistics.timing,
+        # Whether outputs may differ in the order of text keys. Sets of texts have another order
+        # under another hash seed, so this is True only if all workers have the hash seed of this
+        # process: workers on this machine have it.
+        text_orders=spec.sampling.executor in LOCAL,
+    )
