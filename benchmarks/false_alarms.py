@@ -49,7 +49,7 @@ from benchmarks.whole_audits import (
 )
 from dpaudit.attacks import agreements, blocks
 from dpaudit.attacks.learning import learn as learn_orders
-from dpaudit.attacks.learning import learn_from_counts
+from dpaudit.attacks.learning import relearn
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.prefixes import banded, prefixes
 from dpaudit.attacks.rare_outputs import RareTable
@@ -72,7 +72,7 @@ from dpaudit.certificates.evidence import (
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, CellCounts, Scorer, UnorderedCells
+from dpaudit.levels.candidates import Candidate, CellOrder, Scorer
 from dpaudit.levels.level_map import Grouped, LevelMap, by_input
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.levels.rare_filter import RareFilter
@@ -235,9 +235,8 @@ def counted(mechanism: Mechanism, *, fresh: bool = True) -> Run:
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
         selection = mechanism.tally(SELECTION, rng)
-        fine = CellCounts(_CELLS, np.append(selection.counts, [[0, 0]], axis=0))
-        order = UnorderedCells.of("cells", fine)
-        learned = learn_from_counts([order], Objective(point, CERTIFICATION), quick=False)
+        order = CellOrder(_CELLS, np.append(selection.counts, [[0, 0]], axis=0)).candidate("cells")
+        learned = relearn([order], Objective(point, CERTIFICATION))
         level = cast(Grouped, learned.portfolio.level)
         rule = learned.portfolio.guesses[level.group][:-1]
         tally = mechanism.tally(CERTIFICATION, rng) if fresh else selection
@@ -258,7 +257,7 @@ def boldly(mechanism: Mechanism, *, fresh: bool = True) -> Run:
         selection = _outcomes(mechanism.tally(CERTIFICATION, rng))
         aim = Objective(point, CERTIFICATION, reserve=True)
         table = RareTable.of(selection, 10)
-        learned = learn_from_counts(one_dimensional(selection), aim, [table], quick=True)
+        learned = relearn(one_dimensional(selection), aim, [table])
         draws = _outcomes(mechanism.tally(CERTIFICATION, rng)) if fresh else selection
         rule = learned.portfolio
         counts = by_arm(rule(draws.outcomes), rule.levels, draws.is_d1)
@@ -433,12 +432,12 @@ def narrowed(*, fresh: bool = True) -> Run:
         with patch.object(counted_learning, "MAX_KEPT_DRAWS", 256):
             store = RareStore(RareFilter.of(seen[0]), seen[0])
             first = RareTable(store.rare_filter, store.pool_kept(), store.arms).order()
-            counts = CountedLearning(seen[0], learn_from_counts(first, aim, quick=False))
+            counts = CountedLearning(seen[0], relearn(first, aim))
             for one in seen[1:]:
                 counts.rare.add(rare(counts.rare.rare_filter, one.outcomes, one.is_d1))
                 counts.make_room(3 * FEW, 3 * FEW, aim)
         orders, _ = counts.candidates()
-        rule = learn_from_counts(orders[-1:], aim, quick=False).portfolio
+        rule = relearn(orders[-1:], aim).portfolio
         tallies = [
             Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1))
             for one in ([_tails(rng) for _ in seen] if fresh else seen)
@@ -464,7 +463,7 @@ def by_entry(*, fresh: bool = True) -> Run:
             orders = [
                 order.add(by_input(order.counter, one.outcomes, one.is_d1)) for order in orders
             ]
-        rule = learn_from_counts(orders, aim, quick=False).portfolio
+        rule = relearn(orders, aim).portfolio
         tallies = [
             Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1))
             for one in ([_flags(rng) for _ in seen] if fresh else seen)

@@ -133,13 +133,12 @@ SMOOTHERS: dict[str, Patches] = {
     "smoother predictions among sequences": _set(
         "dpaudit.attacks.sequences:sequence_predictor", _none
     ),
-    "smoother finer intervals at cut-offs": _set(f"{RULES}:_cut_finer", _unsharpened),
 }
 
 CASES: dict[str, Patches] = {
     "case few values": _set(f"{LEARNING}:_has_few_values", _no),
     "case both sides look alike": _set(f"{OBJECTIVE}:_look_alike", _no),
-    "case cut-offs of piecewise fits": _set(f"{OBJECTIVE}:Objective._smoothed_bounds", _none),
+    "case cut-offs of piecewise fits": _set(f"{OBJECTIVE}:Objective._penalty_of_smoothed", _none),
     "case plainest rule": _set(f"{LEARNING}:plainest", _unsharpened),
     "case rare rule": _set(f"{RULES}:rare_rule", _none),
     "case rule of another kind": _set(f"{RULES}:_other_rule", _none),

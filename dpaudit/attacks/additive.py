@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import OrderedBins, by_score
+from dpaudit.levels.candidates import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.level_map import (
     FOLDS,
@@ -46,9 +46,7 @@ from dpaudit.outcomes.columns import join
 _NEWTON_STEPS = 4
 
 
-def additive(
-    selection: SelectionDraws, columns: Sequence[Column] | None = None
-) -> list[OrderedBins]:
+def additive(selection: SelectionDraws, columns: Sequence[Column] | None = None) -> list[Candidate]:
     """Return a list with one order of outcomes: by the sum of the log-ratios of some columns.
 
     columns: the columns to sum over; None: all columns. The list is empty for fewer than two
@@ -356,7 +354,7 @@ _RUN = re.compile(r"\boutput\[\d+\]")
 _EVERY = "output[*]"
 
 
-def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
+def exchangeable(selection: SelectionDraws) -> list[Candidate]:
     """Return orders for a mechanism whose outcome is a list of independent runs. The score of an
     outcome is the sum of the log-ratios of all entries of all its runs.
 

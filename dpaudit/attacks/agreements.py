@@ -19,7 +19,7 @@ from scipy.special import ndtr
 
 from dpaudit.attacks.weighted_sums import logistic
 from dpaudit.draws import LevelArray, SelectionDraws, by_arm
-from dpaudit.levels.candidates import Candidate, Fixed, OrderedBins, by_score
+from dpaudit.levels.candidates import Candidate, by_score, fixed
 from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.level_map import FloatArray, LevelMap
 from dpaudit.levels.limits import (
@@ -147,16 +147,16 @@ def _excess(keys: KeyArray) -> tuple[FloatArray, FloatArray]:
     return mean, ((plus + minus + 1) / draws - mean**2) / draws
 
 
-def _by_one(pair: Pair, selection: SelectionDraws) -> OrderedBins:
+def _by_one(pair: Pair, selection: SelectionDraws) -> Candidate:
     """Return the order by the agreement of two entries."""
     counts = by_arm(AgreementLevels(pair, 1)(selection.outcomes), 3, selection.is_d1)
     (others_d1, others_d2), (equal_d1, equal_d2), _ = counts.tolist()
     is_d1 = equal_d1 * others_d2 >= equal_d2 * others_d1
     levels = AgreementLevels(pair, int(is_d1))
-    return OrderedBins(NAME, counts if is_d1 else counts[[1, 0, 2]], False, Fixed(levels))
+    return Candidate(NAME, counts if is_d1 else counts[[1, 0, 2]], fixed(levels))
 
 
-def _by_sum(pairs: tuple[Pair, ...], selection: SelectionDraws) -> list[OrderedBins]:
+def _by_sum(pairs: tuple[Pair, ...], selection: SelectionDraws) -> list[Candidate]:
     """Return the order by a weighted sum of agreements; an empty list for fewer than two pairs."""
     if len(pairs) < 2:
         return []

@@ -36,7 +36,7 @@ from dpaudit.attacks.weighted_sums import logistic
 from dpaudit.attacks.whitened import innovations
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import OrderedBins, Scorer, by_score
+from dpaudit.levels.candidates import Candidate, Scorer, by_score
 from dpaudit.levels.cells import equal_mass_groups
 from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, folds
 from dpaudit.levels.limits import (
@@ -104,7 +104,6 @@ def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
         (attack, one.scored)
         for attack in (attacks if len(selection.outcomes.columns) > 1 else (_alone,))
         for one in attack(selection)
-        if isinstance(one, OrderedBins)
     ]
     result = [
         Fit(attack, one, one.halves, gain(one.held_out, selection.is_d1))
@@ -123,7 +122,7 @@ def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
     return SelectionDraws(outcomes, selection.is_d1)
 
 
-def _alone(selection: SelectionDraws) -> list[OrderedBins]:
+def _alone(selection: SelectionDraws) -> list[Candidate]:
     """Return a list with one order, for outcomes with a single column: outcomes are ordered by the
     log-ratio of the cell (value or interval) that contains their entry.
     """
@@ -170,7 +169,7 @@ def log_odds(is_d1: NDArray[np.bool_]) -> float:
     return math.log((first + 0.5) / (len(is_d1) - first + 0.5))
 
 
-def parts(selection: SelectionDraws) -> list[OrderedBins]:
+def parts(selection: SelectionDraws) -> list[Candidate]:
     """Return orders of outcomes by a sum of scores: the columns are divided into independent
     blocks, and each block gets the scorer that explains it best.
     """
@@ -377,7 +376,7 @@ def _depend(left: IntArray, right: IntArray, arm: IntArray, luck: float) -> bool
 _MIN_TYPE_SHARE = 0.1
 
 
-def kinds(selection: SelectionDraws) -> list[OrderedBins]:
+def kinds(selection: SelectionDraws) -> list[Candidate]:
     """Return [] or one order of outcomes, for outcomes of several types, such as vectors and None.
 
     Outcomes are ordered by a score. For a frequent type, the score that best explains the outcomes

@@ -2,20 +2,19 @@
 
 The score of an entry, given the entries before it, follows from counts by state and symbol
 (`sequences.py`), so no draw has to be kept to refit it. How well a score orders outcomes is
-measured on draws that came after its fit: they are counted by interval of the score and by input.
-The score that is frozen in the end is fitted to all learning draws, so none is left to measure it.
-Instead, it gets the counts of the last measured score: both scores are cut into intervals that hold
-the same shares of the draws in memory, and interval k of the final score gets the counts of
-interval k of the measured score. `prefixes.py` and `blocks.py` call `relearned`;
-`auditing/counted_learning.py` then calls `add` of the candidate (docs/method.md §5, *Continued
-learning*).
+measured on draws that came after its fit: they are counted by bin of the score and by input. The
+score that is frozen in the end is fitted to all learning draws, so none is left to measure it.
+Instead, it gets the counts of the last measured score: both scores are cut into bins that hold the
+same shares of the draws in memory, and bin k of the final score gets the counts of bin k of the
+measured score. `prefixes.py` and `blocks.py` call `relearned`; `auditing/counted_learning.py` then
+calls `add` of the candidate (docs/method.md §5, *Continued learning*).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from operator import itemgetter
 
 import numpy as np
@@ -23,14 +22,14 @@ import numpy as np
 from dpaudit.attacks.additive import scale_of
 from dpaudit.attacks.sequences import MarkovStates, Prefixes, weights
 from dpaudit.draws import SelectionDraws, by_arm
-from dpaudit.levels.candidates import Finer, OrderedBins, ScoreBins, by_score
+from dpaudit.levels.candidates import Candidate, by_score
 from dpaudit.levels.digitiser import Digitiser
-from dpaudit.levels.level_map import FloatArray, IntArray, by_group, pieces
-from dpaudit.levels.limits import MAX_SCORE, TINY
+from dpaudit.levels.level_map import CellCounter, FloatArray, IntArray, by_group, pieces
+from dpaudit.levels.limits import MANY_DRAWS, MAX_SCORE, TINY
 from dpaudit.levels.piecewise_logit import probability
 from dpaudit.levels.rule_tables import balanced
-from dpaudit.levels.scores import Intervals, Score, Scored, ScoreLevels
-from dpaudit.levels.shrinkage import shrunk_to
+from dpaudit.levels.scores import Score, Scored, ScoreLevels
+from dpaudit.levels.shrinkage import ExpectedDraws, shrunk_to
 from dpaudit.outcomes import Outcomes
 
 
@@ -64,58 +63,54 @@ class Sum:
         return cls((scored.states,), itemgetter(0))
 
 
-def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedBins:
-    """Return the candidate (order of outcomes) for a score that is refitted when further draws are
-    counted.
+def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> Candidate:
+    """Return the candidate for a score that is refitted when further draws are counted, if there
+    are enough draws in memory.
 
     scored: the score, fitted to the draws in memory.
     selection: the draws in memory.
     total: the same score as a sum: of parts that are refitted, and of a rest that stays fixed.
     """
-    source = _Refitted(scored, selection.is_d1, selection, total) if scored.has_finer else None
-    return by_score(scored, selection, source)
+    refit = FirstCounts(selection, scored, total) if selection.size >= MANY_DRAWS else None
+    return by_score(scored, selection, refit)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Refitted(ScoreBins):
-    """A source of levels (bins) of a score that was fitted to draws in memory. Its `learner` refits
-    the score when further draws are counted.
+@dataclass(frozen=True, eq=False)
+class FirstCounts:
+    """Refits a score of sequences to the first counts of further draws. What a refit needs is made
+    only when draws are counted.
+
+    selection, scored, total: as in `CountedEntries.of`.
     """
 
-    is_relearned = True
     selection: SelectionDraws
+    scored: Scored
     total: Sum
 
-    def learner(self) -> CountedEntries | None:
+    @cached_property
+    def entries(self) -> CountedEntries | None:
         return CountedEntries.of(self.selection, self.scored, self.total)
 
+    @cached_property
+    def counter(self) -> CellCounter:
+        return self.scored.level_map() if self.entries is None else self.entries.counter
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _AfterCounts(Finer):
-    """A source of levels (bins) of a score that was refitted to counts of draws. A level is a group
-    of narrower intervals of the score; to count the draws in each interval, the score of a draw is
-    computed by a fit to other draws.
-
-    entries: refits the score once more when further draws are counted.
-    """
-
-    is_relearned = True
-    entries: CountedEntries
-
-    def learner(self) -> CountedEntries:
-        return self.entries
+    def after(self, candidate: Candidate, counts: IntArray) -> Candidate:
+        if self.entries is None:
+            return replace(candidate, counts=candidate.counts + counts)
+        return self.entries.after(candidate, counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByEntry:
     """A counter of outcomes, by whose counts a score of sequences can be refitted. It counts an
-    outcome in the interval that its score lies in and, for each entry of its sequences, in a cell
-    (state, symbol). The symbol is the number of the entry's value; the state summarises the earlier
-    entries (`sequences.py`).
+    outcome in the bin of its score and, for each entry of its sequences, in a cell (state, symbol).
+    The symbol is the number of the entry's value; the state summarises the earlier entries
+    (`sequences.py`).
 
     scores: the scores of the sequences.
     total: the score of an outcome as a sum: of `scores`, and of a rest that is not refitted.
-    digitise: finds the interval of a score.
+    digitise: finds the bin of a score.
     """
 
     scores: tuple[Prefixes, ...]
@@ -123,13 +118,13 @@ class ByEntry:
     digitise: Digitiser
 
     @property
-    def intervals(self) -> int:
-        """Number of intervals of the score, with one more interval for outcomes without a score."""
+    def bins(self) -> int:
+        """Number of bins of the score, with one more for outcomes without a score."""
         return len(self.digitise.edges) + 2
 
     @property
     def levels(self) -> int:
-        return self.intervals + sum(step.cells for score in self.scores for step in score.steps)
+        return self.bins + sum(step.cells for score in self.scores for step in score.steps)
 
     def tally(self, outcomes: Outcomes) -> IntArray:
         counts = np.zeros(self.levels, dtype=np.int64)
@@ -138,14 +133,14 @@ class ByEntry:
             total = np.zeros(piece.size) if rest is None else rest(piece)
             for score in self.scores:
                 # Terms are added in the same order as in the score itself: another order would
-                # round differently, and edges between intervals are exact scores of outcomes.
+                # round differently, and edges between bins are exact scores of outcomes.
                 own = np.zeros(piece.size)
                 for step, cell in score.along(piece):
                     own += step.weights.take(cell)
                     result.append(np.bincount(cell, minlength=step.cells))
                 total = total + own
             gaps = np.isnan(total)
-            level = np.bincount(self.digitise(total[~gaps]), minlength=self.intervals)
+            level = np.bincount(self.digitise(total[~gaps]), minlength=self.bins)
             level[-1] = np.count_nonzero(gaps)
             counts += np.concatenate([level, *result])
         return counts
@@ -183,14 +178,12 @@ class KeptOutcomes:
         are clipped to ±`MAX_SCORE`, so that all are finite."""
         return np.clip(score(self.outcomes), -MAX_SCORE, MAX_SCORE)
 
-    def by_interval(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
-        """Sum rows of numbers over the draws in memory, separately for each interval of the score.
-        Return (intervals, numbers).
+    def by_bin(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
+        """Return sums over the draws in memory in each bin of the score: (bins, 2).
 
         result: (outcomes,), the score of each distinct outcome.
-        edges: edges between intervals, rising.
-        each: (outcomes, numbers), a row for each distinct outcome, which is added once for each
-            draw with this outcome.
+        edges: edges between bins, rising.
+        each: (outcomes, 2), a row for each distinct outcome, which is added once for each draw.
         """
         level = np.searchsorted(edges, result, side="right")
         return by_group(each * self.often[:, None], level, len(edges) + 1)
@@ -198,34 +191,30 @@ class KeptOutcomes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredBins:
-    """Intervals of a score, with counts of draws that the score was not fitted to. So the counts
-    show how well the score orders outcomes.
+    """Bins of a score, with counts of draws that the score was not fitted to. So the counts show
+    how well the score orders outcomes.
 
     result: (outcomes,), the score of each distinct outcome of the draws in memory.
-    edges: edges between the intervals, rising.
-    intervals: the intervals between these edges, with their counts.
+    edges: edges between the bins, rising.
+    counts: (bins + 1, 2), draws by bin and input; the last row is for outcomes without a score.
     """
 
     result: FloatArray
     edges: FloatArray
-    intervals: Intervals
+    counts: IntArray
 
     @classmethod
     def without_draws(cls, score: Score, kept: KeptOutcomes) -> MeasuredBins:
-        """Cut a score into intervals with equal numbers of draws in memory. Return the intervals
-        with counts of 0, since these draws were used to fit the score.
+        """Return bins of a score with equal numbers of draws in memory, and with counts of 0, since
+        these draws were used to fit the score.
         """
         result = kept.scored(score)
-        scored = Scored(score.words(), np.repeat(result, kept.often), lambda: score, None)
-        edges, cut = scored.finer_edges(), scored.intervals(np.zeros(kept.size, dtype=bool))
-        each = np.stack([np.ones(len(result)), result], axis=1)
-        draws, total = kept.by_interval(result, edges, each).T
-        position = np.where(draws > 0, total / np.maximum(1, draws), np.nan)
-        return cls(result, edges, replace(cut, counts=np.zeros_like(cut.counts), position=position))
+        edges = Scored("", np.repeat(result, kept.often), lambda: score, None).edges
+        return cls(result, edges, np.zeros((len(edges) + 2, 2), dtype=np.int64))
 
     @property
     def draws(self) -> int:
-        return int(self.intervals.counts.sum())
+        return int(self.counts.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,8 +226,8 @@ class CountedEntries:
     by_entry: for each sequence and entry, (states, symbols, 2), number of draws so far by state
         (summary of the earlier entries), symbol (number of the value) and input.
     scores: the present scores of sequences, fitted to the first `fitted_to` draws.
-    trial: intervals of the present score, with counts of the draws that came after its fit.
-    earlier: intervals of the previous score, with counts of the draws that came after its fit. They
+    trial: bins of the present score, with counts of the draws that came after its fit.
+    earlier: bins of the previous score, with counts of the draws that came after its fit. They
         measure how well a score orders outcomes, until `trial` has at least half as many draws.
         From then on, `trial` does so, and `earlier` is None.
     """
@@ -274,19 +263,19 @@ class CountedEntries:
         some = KeptOutcomes.of(kept.outcomes, (first, *rest))
         if not some.size:
             return None
-        intervals = scored.intervals(kept.is_d1)
-        earlier = MeasuredBins(some.scored(first), scored.finer_edges(), intervals)
+        counts = by_arm(scored.levels, len(scored.edges) + 2, kept.is_d1)
+        earlier = MeasuredBins(some.scored(first), scored.edges, counts)
         trial = MeasuredBins.without_draws(total.made(scores), some)
         return cls(some, total, by_entry, scores, kept.size, trial, earlier)
 
     @property
     def counter(self) -> ByEntry:
-        places = np.arange(len(self.trial.edges) + 1, dtype=np.intp)
-        return ByEntry(self.scores, self.total, Digitiser(self.trial.edges, places))
+        bins = np.arange(len(self.trial.edges) + 1, dtype=np.intp)
+        return ByEntry(self.scores, self.total, Digitiser(self.trial.edges, bins))
 
-    def after(self, order: OrderedBins, counts: IntArray) -> OrderedBins:
-        measured = len(self.trial.intervals.counts)
-        trial = replace(self.trial, intervals=self.trial.intervals.add(counts[:measured]))
+    def after(self, candidate: Candidate, counts: IntArray) -> Candidate:
+        measured = len(self.trial.counts)
+        trial = replace(self.trial, counts=self.trial.counts + counts[:measured])
         by_entry, left = [], counts[measured:]
         for before in self.by_entry:
             sizes = [own.size // 2 for own in before]
@@ -300,7 +289,7 @@ class CountedEntries:
         if earlier is not None and 2 * trial.draws >= earlier.draws:
             earlier = None
         later = replace(self, by_entry=tuple(by_entry), trial=trial, earlier=earlier)
-        return later._refitted()._order(order)
+        return later._refitted()._candidate(candidate)
 
     def _refitted(self) -> CountedEntries:
         """Return a copy of this object with scores fitted to all draws if the number of draws has
@@ -314,9 +303,8 @@ class CountedEntries:
 
     @property
     def _measured(self) -> MeasuredBins:
-        """Intervals of a score, with the draws in each interval by input, which show how well the
-        score orders outcomes. They belong to the previous score (`earlier`) while the present score
-        (`trial`) has too few draws, then to the present score.
+        """The bins that show how well a score orders outcomes: those of the previous score while
+        the present score has too few draws.
         """
         return self.trial if self.earlier is None else self.earlier
 
@@ -332,67 +320,57 @@ class CountedEntries:
         fitted to all draws so far, which include draws that were only counted."""
         return self.kept.scored(self.total.made(self._latest))
 
-    def _order(self, like: OrderedBins) -> OrderedBins:
-        """Return the candidate (order of outcomes) for the latest score.
+    def _candidate(self, earlier: Candidate) -> Candidate:
+        """Return the candidate for the latest score.
 
-        No draws came after the fit of the latest score, so its intervals have no counts. They get
-        the counts of the earlier score in `_measured`, interval by interval: in both scores,
-        interval k holds the same share of the draws in memory.
+        No draws came after the fit of the latest score, so its bins have no counts. They get the
+        counts of the score in `_measured`, bin by bin: in both scores, bin k holds the same share
+        of the draws in memory.
 
-        like: the candidate before the latest draws were counted.
+        earlier: the candidate before the latest draws were counted.
         """
         edges = self._edges()
-        measured = replace(
-            self._measured.intervals,
-            joined=partial(ScoreLevels.joined, self.total.made(self._latest), edges),
-            expected=self._expected(edges),
-        )
         return replace(
-            like,
-            counts=measured.by_level(),
-            estimate=measured.expected_draws(),
+            earlier,
+            counts=self._measured.counts,
+            level_map=cache(partial(ScoreLevels.cut, self.total.made(self._latest), edges)),
             is_smooth=False,
-            source=_AfterCounts(measured, self),
-            position=measured.positions(),
+            position=None,
+            estimate=ExpectedDraws(self._expected(edges), is_one_fit=True),
+            refit=self,
         )
 
     def _edges(self) -> FloatArray:
-        """Return the edges between intervals of the latest score, strictly rising. Interval k holds
-        the same share of the draws in memory as interval k in `_measured`, which belongs to an
-        earlier score."""
+        """Return the edges between bins of the latest score, strictly rising. Bin k holds the same
+        share of the draws in memory as bin k in `_measured`."""
         measured, kept = self._measured, self.kept
-        each = np.ones((len(measured.result), 1))
-        draws = kept.by_interval(measured.result, measured.edges, each)[:, 0]
-        upto = np.cumsum(draws).astype(np.intp)[:-1]
+        draws = kept.by_bin(measured.result, measured.edges, np.ones((len(measured.result), 2)))
+        upto = np.cumsum(draws[:, 0]).astype(np.intp)[:-1]
         edges = np.sort(np.repeat(self._latest_scores, kept.often))[np.minimum(upto, kept.size - 1)]
-        # Edges must rise strictly. If several edges are equal, because many draws have the same
-        # score, increase the later ones to the next larger float.
-        for place in range(1, len(edges)):
-            edges[place] = max(edges[place], np.nextafter(edges[place - 1], np.inf))
+        # If several edges are equal, because many draws have the same score, increase the later
+        # ones to the next larger float.
+        for index in range(1, len(edges)):
+            edges[index] = max(edges[index], np.nextafter(edges[index - 1], np.inf))
         return edges
 
     def _expected(self, edges: FloatArray) -> FloatArray:
-        """Return the expected draws by input in each interval of the latest score: (intervals, 2).
+        """Return the expected draws by input in each bin of the latest score: (bins, 2).
 
         The latest score predicts a log-ratio for each outcome. All log-ratios are multiplied by one
         factor of at most 1, which is smaller if they agree less with the counted draws. In each
-        interval, the counted share of d1 is then shrunk towards the share predicted by the
-        products.
+        bin, the counted share of d1 is then shrunk towards the share predicted by the products.
 
-        edges: edges between the intervals.
+        edges: edges between the bins.
         """
         measured, kept = self._measured, self.kept
-        counts = measured.intervals.counts
-        arms = counts.sum(axis=0)
-        predicted = kept.by_interval(measured.result, measured.edges, _shares(self._latest_scores))
+        counts, arms = measured.counts[:-1], measured.counts.sum(axis=0)
+        predicted = kept.by_bin(measured.result, measured.edges, _shares(self._latest_scores))
         ratio = np.log((predicted[:, 0] + TINY) / (predicted[:, 1] + TINY))
-        truth = min(1.0, scale_of(ratio[None], balanced(counts[:-1], arms)[None]))
-        own = (
-            kept.by_interval(self._latest_scores, edges, _shares(truth * self._latest_scores))
-            + TINY
-        )
-        share = shrunk_to(np.log(own[:, 0] / own[:, 1]), counts[:-1], arms)
-        draws = own.sum(axis=1) * (counts[:-1].sum() / kept.size)
+        factor = min(1.0, scale_of(ratio[None], balanced(counts, arms)[None]))
+        shares = kept.by_bin(self._latest_scores, edges, _shares(factor * self._latest_scores))
+        shares += TINY
+        share = shrunk_to(np.log(shares[:, 0] / shares[:, 1]), counts, arms)
+        draws = shares.sum(axis=1) * (counts.sum() / kept.size)
         return np.asarray(draws[:, None] * np.stack([share, 1 - share], axis=1))
 
 

@@ -84,7 +84,7 @@ def bet_early(
         tried: tuple[Tried, ...] = ()
         counts = by_arm(level(selection.outcomes), levels, selection.is_d1)
     else:
-        learned = learn(selection, objective, scorers, quick=True)
+        learned = learn(selection, objective, scorers)
         if learned.counts is None:
             return learned
         level, tried, counts = learned.portfolio.main.level, learned.tried, learned.counts

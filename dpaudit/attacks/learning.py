@@ -11,19 +11,15 @@
    attacks) estimate the likelihood ratio of the two inputs from some columns or all. Each draw is
    scored by a fit to other draws.
 3. *Candidates* (`levels/candidates.py`) are the resulting orders of outcomes, cut into levels, with
-   counts of draws by level and input: ordered bins, unordered cells, and rare outputs
-   (`rare_outputs.py`). Counts are smoothed over bins (`levels/piecewise_logit.py`) and shrunk over
-   cells (`levels/shrinkage.py`).
+   counts of draws by level and input. Counts are smoothed over bins (`levels/piecewise_logit.py`)
+   and shrunk over single cells (`levels/shrinkage.py`).
 4. *The objective* (`objective.py`) predicts the bound that each rule of a candidate will certify on
-   the draws to come, lowered by a penalty for the luck of selection. One prediction ranks the
-   candidates; a score gives way to plainer events that are as good within a standard error
-   (`plainest`). Another, with a smaller penalty, picks the cut-offs of the winner if the levels are
-   smooth; after draws were counted, it also ranks the candidates that are not made from a score.
-5. *Rules* (`rules.py`). The winner is cut finer near its cut-offs, and the best rule of the
-   finer levels is the main rule. A rare rule and a rule of another class of candidate may join it.
-   The levels also give the bettors their beliefs.
+   the draws to come, lowered by a penalty for the luck of selection. It ranks the candidates; a
+   score gives way to plainer events that are as good within a standard error (`plainest`).
+5. *Rules* (`rules.py`). The best rule of the winner is the main rule. A rare rule and a rule of
+   another kind of candidate may join it. The levels also give the bettors their beliefs.
 
-`learn` learns from draws that are kept, `learn_from_counts` from draws that are only counted.
+`learn` learns from draws that are kept, `relearn` from draws that are only counted.
 `auditing/counted_learning.py` has the loop over counted draws; the functions after `best_point`
 decide when it ends. Nothing here touches validity: the draws that certify a rule are drawn after
 the rule is frozen. docs/method.md §5 has the mathematics in the same order.
@@ -35,8 +31,7 @@ The words that these modules share:
   column.
 * *Level*: a step of an order from "surely d2" to "surely d1": a bin of a score, or a group of cells
   with similar log-ratios. An order has at most 64 levels (`limits.MAX_LEVELS`), unless it is
-  made of single values or rare outputs, and one more level for unseen outcomes. *Intervals* are
-  narrower than levels; a level is a group of intervals.
+  made of single values or rare outputs, and one more level for unseen outcomes.
 * *Log-ratio*: log(dP/dQ), where P is the distribution of outcomes on d1, and Q on d2.
 * *Rule*: at every level it guesses d1, guesses d2 or abstains. Most rules guess d2 below a level l
   and d1 from a level u on; l and u are the *cut-offs*. The *event* of a guess is the set of
@@ -74,13 +69,12 @@ from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, Scorer
-from dpaudit.levels.limits import DRAWS_PER_VALUE, EXAMINED_DRAWS, FEW_VALUES, MIN_DRAWS_SLOW
+from dpaudit.levels.limits import DRAWS_PER_VALUE, EXAMINED_DRAWS, FEW_VALUES
 from dpaudit.levels.portfolio import Learned, Tried
 from dpaudit.levels.rare_filter import USUAL_DRAWS
 from dpaudit.levels.rule_tables import (
     RuleTable,
     predicted_delta,
-    predicted_growth,
 )
 
 # Scorers of outcomes with one column, in order of preference: of equally good candidates the first
@@ -111,8 +105,6 @@ def learn(
     objective: Objective,
     scorers: tuple[Scorer, ...] | None = None,
     *,
-    custom_scorers: tuple[Scorer, ...] = (),
-    quick: bool = False,
     with_rare: bool = True,
 ) -> Learned:
     """Try all scorers on the draws in memory. Return the rules with the largest predicted bound,
@@ -120,15 +112,10 @@ def learn(
 
     selection: the draws.
     objective: the predicted bound by which rules are chosen.
-    scorers: the scorers of dpaudit to try; None: the scorers that need no option.
-    custom_scorers: scorers of users, whose cost is unknown.
-    quick: whether to skip the work that only the final rules are worth (see `Objective`).
-    with_rare: look for rare outputs, unless `quick`.
+    scorers: the scorers to try; None: the scorers of dpaudit that need no option.
+    with_rare: whether to look for rare outputs.
     """
-    objective = replace(objective, quick=quick)
     scorers = scorers_of(selection, frozenset()) if scorers is None else scorers
-    if not quick or selection.size >= MIN_DRAWS_SLOW:
-        scorers = (*scorers, *custom_scorers)
     is_one = len(selection.outcomes.columns) < 2
     has_few = not is_one and _has_few_values(selection)
     if has_few:
@@ -143,14 +130,14 @@ def learn(
         trees, skipped = propose_trees(selection, objective, candidates)
         candidates += trees
     rare_tables: list[RareTable] = []
-    if with_rare and not quick:
+    if with_rare:
         # In the first table, an output is rare if it has an entry seen in fewer than 10 draws; in
         # the second, in fewer than 100.
         rare_tables = [RareTable.of(selection, count) for count in (USUAL_DRAWS, 10 * USUAL_DRAWS)]
         candidates += [one for table in rare_tables for one in table.order()]
         rare_tables.append(RareTable.frequent(selection, rare_tables[0].rare_filter))
     winner = plainest(best_of(candidates, objective), candidates, objective)
-    return choose_rules(winner, candidates, objective, skipped, rare_tables)
+    return choose_rules(winner, candidates, objective, rare_tables, skipped)
 
 
 def _has_few_values(selection: SelectionDraws) -> bool:
@@ -163,32 +150,20 @@ def _has_few_values(selection: SelectionDraws) -> bool:
     return values <= FEW_VALUES and selection.size >= values * DRAWS_PER_VALUE
 
 
-def learn_from_counts(
-    candidates: Sequence[Candidate],
-    objective: Objective,
-    rare_tables: Sequence[RareTable] = (),
-    *,
-    quick: bool,
+def relearn(
+    candidates: Sequence[Candidate], objective: Objective, rare_tables: Sequence[RareTable] = ()
 ) -> Learned:
-    """Return the rules, and the beliefs to bet on, that follow from candidates (orders of outcomes)
-    after further draws were counted. The beliefs are estimates of Pr[d1 | level].
+    """Return the rules with the largest predicted bound, and beliefs to bet on, after further draws
+    were counted. Candidates were fixed before these draws, so that their bounds are not lowered for
+    the luck of selection (`Objective.fixed_before`).
 
     candidates: the candidates, with the counts of all draws.
     objective: the predicted bound by which rules are chosen.
-    rare_tables: counts of rare outputs and of frequent entries, from which the rare rule (a rule
-        for these outputs and entries) is made.
-    quick: whether a later refit will replace the rules (see `Objective`). The main rule is taken
-        from the candidate with the largest predicted bound. Exception: if `quick` is True, the
-        bound is for ε, and this candidate is not predicted to refute the claim, the rule is taken
-        from the candidate whose bets are predicted to win wealth fastest.
+    rare_tables: counts of rare outputs and of frequent entries, from which the rare rule is made.
     """
-    objective = replace(objective, fixed_before=True, quick=quick)
+    objective = replace(objective, fixed_before=True)
     winner = plainest(best_of(candidates, objective), candidates, objective)
-    if quick and not (objective.for_delta or refutes(winner, objective)):
-        winner = max(
-            candidates, key=lambda one: float(np.max(predicted_growth(one.table, objective.point)))
-        )
-    return choose_rules(winner, candidates, objective, rare_tables=rare_tables)
+    return choose_rules(winner, candidates, objective, rare_tables)
 
 
 def best_point(

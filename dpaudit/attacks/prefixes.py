@@ -31,7 +31,7 @@ from dpaudit.attacks.sequences import NAME, MarkovStates, Prefixes, depend, weig
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, OrderedBins
+from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.level_map import FOLDS, FloatArray, by_fold, folds, training_counts
 from dpaudit.levels.limits import EXAMINED_DRAWS, MAX_COLUMNS, MIN_DRAWS_SLOW
 from dpaudit.levels.scores import aligned
@@ -50,7 +50,7 @@ _MIN_SPECIAL_SHARE, _SPECIAL_FACTOR, _MAX_SPECIAL = 0.005, 4, 3
 _BAND_QUANTILES = (0.1, 0.3)
 
 
-def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
+def prefixes(selection: SelectionDraws) -> list[Candidate]:
     """Return orders of sequences whose entries take few distinct values. The score of a sequence is
     the sum, over its entries, of the log-ratio of an entry given the entries before it."""
     return _by_entry(selection.outcomes, selection)
@@ -70,7 +70,7 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
     return [*whole, *_by_entry(sequences, selection, bands)]
 
 
-def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
+def banded_sums(selection: SelectionDraws) -> list[Candidate]:
     """Return orders of sequences that mix numbers with special values. Each number is replaced by
     its band (interval). The score of a sequence is the sum, over its entries, of the log-ratio of
     an entry given the entries before it.
@@ -81,7 +81,7 @@ def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
 
 def _by_entry(
     sequences: Outcomes, selection: SelectionDraws, bands: Bands | None = None
-) -> list[OrderedBins]:
+) -> list[Candidate]:
     """Order sequences by a score: the sum, over the entries of a sequence, of the log-ratio of an
     entry given the entries before it. Return a list with this order. The list is empty if there
     are too few draws, or if entries take too many distinct values or do not depend on earlier

@@ -19,7 +19,7 @@ import numpy as np
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, RareOutputs
+from dpaudit.levels.candidates import Candidate, fixed
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group
 from dpaudit.levels.limits import MAX_NAMED_COLUMNS, MAX_TREE_COLUMNS
 from dpaudit.levels.portfolio import RARE_SHARE, Rule
@@ -205,9 +205,11 @@ class RareTable:
         estimate = ExpectedDraws(by_group(both, level, len(order)), squared.astype(np.float64))
         by_level = np.append(counts[order], [[0, 0]], axis=0)
         levels = RareLevels(self.rare_filter, columns, level, self._example(number == OTHER))
-        return RareOutputs(NAME, by_level, True, levels, estimate=estimate)
+        return Candidate(
+            NAME, by_level, fixed(levels), has_many_cells=True, estimate=estimate, is_rare=True
+        )
 
-    def rule(self, points: Sequence[ProfilePoint], coming: int, share: float) -> Rule | None:
+    def rule(self, points: Sequence[ProfilePoint], coming: int) -> Rule | None:
         """Return the rare rule, which guesses an input in cells that only this input gave and where
         this is probably no luck. Return None if there are no such cells, or if they are too rare
         for `coming` draws to refute the claim.
@@ -215,10 +217,9 @@ class RareTable:
         points: points (ε, δ) of the claim's profile; the rule tests the point that the cells refute
             best.
         coming: number of draws to come, on which the rule is tested.
-        share: the part of the exact test's error probability that the rule would get.
         """
         point, guesses = self._guessed(points, coming)
-        return self._rule_of(guesses, point, share) if len(guesses.cell) else None
+        return self._rule_of(guesses, point) if len(guesses.cell) else None
 
     def guessed_by(self, points: Sequence[ProfilePoint], coming: int) -> set[str]:
         """Return the names of the columns at which the rare rule guesses. This rule guesses d1 in
@@ -309,13 +310,12 @@ class RareTable:
         result[self._number[cell[self._column[cell] == place]]] = True
         return result
 
-    def _rule_of(self, guesses: _Guesses, point: ProfilePoint, share: float) -> Rule:
+    def _rule_of(self, guesses: _Guesses, point: ProfilePoint) -> Rule:
         """Return the rule that guesses in the cells of `guesses` and abstains elsewhere. Its levels
-        (groups of outcomes) are: one for all outcomes without a guess, one for each input that is
-        guessed, and one for unseen outcomes.
+        are: one for all outcomes without a guess, one for each input that is guessed, and one for
+        unseen outcomes.
 
         point: the point (ε, δ) of the claim's profile that the rule tests.
-        share: the part of the exact test's error probability that this rule gets.
         """
         of_cell, number = self._column[guesses.cell], self._number[guesses.cell]
         with_other = bool((of_cell < 0).any())
@@ -352,7 +352,7 @@ class RareTable:
             expected[0 if guess > 0 else 1] = self._seen(guesses.cell[own]) * both
         rows = self._is_other if with_other else np.zeros(self._kept.size, dtype=bool)
         levels = RareLevels(self.rare_filter, columns, level, self._example(rows))
-        return Rule("rare", NAME, levels, np.array([0, *sides, 0]), share, expected, point)
+        return Rule("rare", NAME, levels, np.array([0, *sides, 0]), RARE_SHARE, expected, point)
 
     def _example(self, rows: Mask) -> str:
         first = np.flatnonzero(rows)[:1].tolist()

@@ -4,7 +4,8 @@ A candidate is an order of outcomes. `objective.py` chooses it, and the cut-offs
 three rules are frozen for the exact test, each with a share of the test's error probability:
 
 * The main rule is the rule of the chosen candidate with the largest predicted bound.
-* The "other" rule is the best rule, by predicted bound, of a candidate of another class.
+* The "other" rule is the best rule, by predicted bound, of a candidate of another kind: of single
+  cells if the main rule is of bins, and the reverse.
 * The rare rule guesses an input at outputs that only this input gave while learning. It is chosen
   by the expected evidence against the claim: it may refute the claim although its bound is small.
 
@@ -16,18 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
 from dpaudit.attacks.objective import Objective, best_predicted, rank_key, refutes
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, CountsFurther, OrderedBins, UnorderedCells
+from dpaudit.levels.candidates import Candidate, CellOrder
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, equal_mass_runs, log_ratio
 from dpaudit.levels.limits import KEPT_BEST, VALUE_GROUPS
 from dpaudit.levels.portfolio import (
     OTHER_SHARE,
-    RARE_SHARE,
     Learned,
     Portfolio,
     Rule,
@@ -60,59 +61,43 @@ def choose_rules(
     winner: Candidate,
     candidates: Sequence[Candidate],
     objective: Objective,
-    skipped: Sequence[Tried] = (),
     rare_tables: Sequence[RareTable] = (),
+    skipped: Sequence[Tried] = (),
 ) -> Learned:
-    """Return the result of a round of learning: rules, beliefs to bet on (Pr[d1 | level] of
-    each bettor), and the candidates that are kept to count further draws. Every refit of the rules
-    is a round; the exact test has the rules of the last round.
+    """Return the result of a round of learning: rules, beliefs to bet on, and the candidates that
+    count further draws. Every refit of the rules is a round; the exact test has the rules of the
+    last round.
 
-    A level is a group of outcomes; a rule guesses d2 below level l, and d1 from level u on. Side
-    rules, which may join the main rule, are a rule for rare outputs and a rule of another
-    candidate. The result depends on two fields of the objective: whether learning has kept its
-    draws in memory or only counted them (`fixed_before`), and `quick`. "Fallback" says whether
-    rules are chosen by predictions without a penalty if no predicted bound is positive.
-
-        draws    made by                         levels near l, u  side rules  fallback
-        kept     learn(quick=True)               as they are       none        no
-        kept     learn(quick=False)              cut finer         up to two   yes
-        counted  learn_from_counts(quick=True)   cut finer         up to two   no
-        counted  learn_from_counts(quick=False)  cut finer         up to two   yes
-
-    winner: the candidate (order of outcomes) of the main rule.
+    winner: the candidate of the main rule.
     candidates: all candidates, among them `winner`.
-    skipped: scorers that were left out, with the reason.
     rare_tables: counts of rare and of frequent entries of outcomes, from which the rare rule is
         made; empty: no rare rule.
+    skipped: scorers that were left out, with the reason.
     """
-    finer = winner if objective.skips_refinement else _cut_finer(winner, objective)
-    level = finer.level_map()
-    guesses, bet_rules = _rules(finer, objective)
     rare = rare_rule(rare_tables, objective)
-    other = None if objective.skips_refinement else _other_rule(winner, candidates, objective)
+    other = _other_rule(winner, candidates, objective)
     sides = [side for side in (rare and rare[0], other) if side is not None]
-    share = 1 - sum(side.share for side in sides)
-    expected = _expected_guesses(finer.counts, guesses)
-    main = Rule("main", winner.attack, level, guesses, share, expected)
+    guesses, bet_rules = _rules(winner, objective)
+    main = _rule_of("main", winner, guesses, 1 - sum(side.share for side in sides))
     portfolio = Portfolio.of([main, *sides])
     side_guesses, extra = _extra_levels(portfolio, sides)
-    # At levels (groups of outcomes) that only the side rules have, the first bet makes the guess of
-    # the main rule, and the other bets make the guess of the side rules.
+    # At levels that only the side rules have, the first bet makes the guess of the main rule, and
+    # the other bets make the guess of the side rules.
     at_extra = np.repeat(side_guesses[None, :], len(bet_rules), axis=0)
-    at_extra[0] = portfolio.guesses[level.levels :]
+    at_extra[0] = portfolio.guesses[main.level.levels :]
     rows = np.concatenate([bet_rules, at_extra], axis=1)
     rows = np.concatenate([rows, _bets_on_rare(portfolio, objective)])
     tried = [*(Tried(one.attack, best_predicted(one, objective)) for one in candidates), *skipped]
     return Learned(
         portfolio,
-        Beliefs(_posteriors(finer.counts, extra), rows),
+        Beliefs(_posteriors(winner.counts, extra), rows),
         tried=tuple(tried),
-        scores=_distributions(finer, level),
-        expected_draws=np.concatenate([expected_draws_of(finer), extra]),
+        scores=_distributions(winner, main.level),
+        expected_draws=np.concatenate([expected_draws_of(winner), extra]),
         leading=_leading(winner, candidates, objective),
         rare_filter=None if rare is None else rare[1],
         predicts_bound=any(one.predicted for one in tried),
-        counts=finer.counts,
+        counts=winner.counts,
     )
 
 
@@ -127,7 +112,7 @@ def rare_rule(
         entries, the last one may count frequent entries.
     """
     points = objective.points or (objective.point,)
-    made = [(table.rule(points, objective.coming, RARE_SHARE), table) for table in rare_tables]
+    made = [(table.rule(points, objective.coming), table) for table in rare_tables]
     rules = [(rule, table) for rule, table in made if rule is not None]
     if not rules:
         return None
@@ -141,26 +126,21 @@ def rare_rule(
 def _other_rule(
     winner: Candidate, candidates: Sequence[Candidate], objective: Objective
 ) -> Rule | None:
-    """Return the "other" rule: the best rule of a candidate of another class than the winner. If
-    the winner is an `OrderedBins`, the candidate is an `UnorderedCells` or `RareOutputs`; otherwise
-    it is an `OrderedBins`.
+    """Return the "other" rule: the best rule of a candidate of another kind than the winner, single
+    cells in place of bins or the reverse.
 
     Return None in three cases: the winner is predicted to refute the claim anyway; the other rule
     is not predicted to refute it, even without a penalty for the luck of selection; or the other
     rule guesses on more than a tenth of the draws.
-
-    winner: the candidate (order of outcomes) of the main rule.
     """
     if refutes(winner, objective):
         return None
-    is_of_bins = isinstance(winner, OrderedBins)
-    # While learning, the cells of an `UnorderedCells` are ordered once for each fold, by the draws
-    # of the other folds. Here they get a single order, by the shrunk counts of all draws, as is
-    # done when further draws are counted.
+    # While learning, cells are ordered once for each fold, by the draws of the other folds. Here
+    # they get a single order, by the shrunk counts of all draws, as after further draws.
     others = [
-        UnorderedCells.of(one.attack, one.cell_counts) if isinstance(one, UnorderedCells) else one
+        one.refit.candidate(one.attack) if isinstance(one.refit, CellOrder) else one
         for one in candidates
-        if isinstance(one, OrderedBins) is not is_of_bins
+        if one.has_single_cells is not winner.has_single_cells
     ]
     rival = max(others, key=lambda one: rank_key(one, objective), default=None)
     if rival is None:
@@ -169,21 +149,17 @@ def _other_rule(
     if rank_key(rival, objective)[0] <= 0 or unpenalised <= objective.needed:
         return None
     low, high, _ = objective.best_rule(rival)
-    guesses = guesses_of((low, high), len(rival.counts))
-    expected = _expected_guesses(rival.counts, guesses)
-    if expected.sum() > tuning.MAX_OTHER_GUESSES * rival.counts.sum():
-        return None
-    return Rule("other", rival.attack, rival.level_map(), guesses, OTHER_SHARE, expected)
+    rule = _rule_of("other", rival, guesses_of((low, high), len(rival.counts)), OTHER_SHARE)
+    is_frequent = sum(rule.right_and_wrong) > tuning.MAX_OTHER_GUESSES * rival.counts.sum()
+    return None if is_frequent else rule
 
 
-def _expected_guesses(draws: FloatArray | IntArray, guesses: IntArray) -> FloatArray:
-    """Return the number of draws by guess of a rule and input, (2, 2). The first row is for guesses
-    of d1, the second for guesses of d2.
-
-    draws: (levels, 2), draws by level (group of outcomes) and input.
-    guesses: (levels,), 1 for d1, -1 for d2, 0 for none.
-    """
-    return np.array([draws[guesses == guess].sum(axis=0) for guess in (1, -1)], dtype=float)
+def _rule_of(
+    role: Literal["main", "other"], candidate: Candidate, guesses: IntArray, share: float
+) -> Rule:
+    expected = [candidate.counts[guesses == guess].sum(axis=0) for guess in (1, -1)]
+    level, attack = candidate.level_map(), candidate.attack
+    return Rule(role, attack, level, guesses, share, np.array(expected, dtype=float))
 
 
 def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
@@ -195,17 +171,6 @@ def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
     correct, wrong = (np.array(one) * objective.coming / draws for one in rule.right_and_wrong)
     point = rule.point or objective.point
     return float(evidence_of(correct, wrong, point, objective.coming, h_of(rule.guesses)))
-
-
-def _cut_finer(candidate: Candidate, objective: Objective) -> Candidate:
-    """Divide the levels (groups of outcomes) of a candidate more finely near the cut-offs of its
-    best rule, and return the finer candidate. Return the candidate unchanged if it has no finer
-    intervals, or if no rule has a positive predicted bound.
-    """
-    if not isinstance(candidate, OrderedBins) or candidate.intervals is None:
-        return candidate
-    low, high, bound = objective.best_rule(candidate)
-    return candidate.near(low, high) if bound > 0 else candidate
 
 
 def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArray]:
@@ -269,28 +234,25 @@ def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray
 
 def _leading(
     winner: Candidate, candidates: Sequence[Candidate], objective: Objective
-) -> tuple[CountsFurther, ...]:
-    """Return the candidates (orders of outcomes) that continue to count further draws, the best
-    first: usually three, at most four.
+) -> tuple[Candidate, ...]:
+    """Return the candidates that continue to count further draws, the best first: usually three, at
+    most four.
 
-    1. The best candidate that orders single cells by their own counts (`UnorderedCells`).
+    1. The best candidate that orders single cells by their own counts.
     2. Of the candidates with a score that is refitted from counts, the two with the largest
        likelihood.
     3. In the remaining places, at least one: the winner, then the best other candidates by
        `rank_key`.
 
-    Candidates of rare outputs are left out, since a `RareTable` counts these. If two candidates
-    have the same cells, only the better candidate is kept.
+    Candidates of rare outputs are left out, since a `RareTable` counts these.
     """
     ranked = sorted(candidates, key=lambda one: rank_key(one, objective), reverse=True)
     ranked = [winner, *(one for one in ranked if one is not winner)]
-    order = [one for one in ranked if isinstance(one, CountsFurther)]
-    cells = [one.cell_counts if isinstance(one, UnorderedCells) else None for one in order]
-    order = [one for n, one in enumerate(order) if cells[n] is None or cells.index(cells[n]) == n]
-    of_cells = [n for n, one in enumerate(order) if isinstance(one, UnorderedCells)]
-    relearned = [n for n, one in enumerate(order) if one.is_relearned]
-    relearned.sort(key=lambda n: -order[n].smoothed.log_likelihood)
-    wanted = {*of_cells[:1], *relearned[:KEPT_BEST]}
+    order = [one for one in ranked if not one.is_rare]
+    of_cells = [n for n, one in enumerate(order) if one.has_single_cells]
+    refitted = [n for n, one in enumerate(order) if one.has_score and one.refit is not None]
+    refitted.sort(key=lambda n: -order[n].smoothed.log_likelihood)
+    wanted = {*of_cells[:1], *refitted[:KEPT_BEST]}
     others = [n for n in range(len(order)) if n not in wanted]
     # One place for the order of single cells, and `KEPT_BEST` places for refitted scores. If all
     # are taken, one place is added.

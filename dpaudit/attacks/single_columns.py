@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +24,7 @@ from numpy.typing import NDArray
 from dpaudit.attacks.features import on_scale
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import (
-    BinSource,
-    Candidate,
-    CellCounts,
-    Fixed,
-    OrderedBins,
-    UnorderedCells,
-)
+from dpaudit.levels.candidates import Candidate, CellOrder, Refit, fixed
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.level_map import (
     FOLDS,
@@ -40,6 +32,7 @@ from dpaudit.levels.level_map import (
     IntArray,
     LevelMap,
     by_fold,
+    by_group,
     cut_by_mass,
     held_out_tally,
     is_continuous,
@@ -56,7 +49,6 @@ from dpaudit.levels.limits import (
     TINY,
 )
 from dpaudit.levels.rule_tables import pooled_counts
-from dpaudit.levels.scores import Intervals, filled
 from dpaudit.outcomes import KIND, Column, NamedColumns, Outcomes
 from dpaudit.outcomes.aspects import ASPECTS, SPAN, prefix_of
 from dpaudit.outcomes.columns import ELAPSED
@@ -175,9 +167,9 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
     # `is_fine`: numbers rarely repeat. Neighbouring intervals then have similar log-ratios, so that
     # further draws are not counted for each interval by itself.
     is_fine = len(numbers) > 0 and is_continuous(numbers)
-    cell_counts = None if is_fine else CellCounts(CellLevels(cells, count), counts.sum(axis=0))
+    cell_order = None if is_fine else CellOrder(CellLevels(cells, count), counts.sum(axis=0))
     return [
-        _candidate(name, fit, cells, counts, cell_counts, column, selection.outcomes)
+        _candidate(name, fit, cells, counts, cell_order, column)
         for name, fit in _fits(cells, counts).items()
     ]
 
@@ -360,101 +352,88 @@ def _candidate(
     scores: FloatArray,
     cells: Cells,
     counts: IntArray,
-    cell_counts: CellCounts | None,
+    cell_order: CellOrder | None,
     column: Column,
-    outcomes: Outcomes,
 ) -> Candidate:
     """Return the candidate that orders the cells of a column by `scores`.
 
-    name: name of the order.
     scores: (folds + 1, cells). Row k comes from the draws outside of fold k, the last row from all.
     counts: (folds, cells, 2), draws by fold, cell and input.
-    cell_counts: the cells and their counts, by which cells are ordered again with further draws;
-        None if no cell is ordered by its own counts.
+    cell_order: orders single cells again after further draws; None if numbers rarely repeat.
     """
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
     if np.count_nonzero(masses[: cells.intervals]) < 2:
         # The log-ratio of an empty interval of numbers is the mean of its nearest neighbours with
         # draws. If the learning draws fill fewer than two intervals, this mean says nothing: a
-        # number in an empty interval then gets the level (group of outcomes) of labels that no
-        # learning draw had.
+        # number in an empty interval then gets the level of labels that no learning draw had.
         level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
-    by_level = held_out_tally(level[:-1], counts, levels)
     by_size = name.startswith(_BY_SIZE)
-    has_many = not by_size and int(np.count_nonzero(masses)) > tuning.FEW_CELLS
-    final = cells.with_values(np.append(level[-1], levels).astype(np.intp))
-    level_map = CellLevels(final, levels + 1)
-    if cell_counts is not None and name.startswith(_SINGLE):
-        return UnorderedCells(name, by_level, has_many, level_map, cell_counts)
-    if cell_counts is not None or not by_size:
-        return OrderedBins(name, by_level, has_many, Fixed(level_map))
+    candidate = Candidate(
+        name,
+        held_out_tally(level[:-1], counts, levels),
+        fixed(_level_map(cells, level[-1], levels)),
+        has_many_cells=not by_size and int(np.count_nonzero(masses)) > tuning.FEW_CELLS,
+    )
+    if cell_order is not None:
+        is_single = name.startswith(_SINGLE)
+        return replace(candidate, refit=cell_order) if is_single else candidate
+    if not by_size:
+        return candidate
     rising = name.endswith("rising")
     numbers = (1 if rising else -1) * on_scale(column)(column)
     if column.codes is not None:
         numbers = np.where(column.codes > 0, np.nan, numbers)
-    position = filled(_means(numbers, level_map(outcomes), levels + 1)[:-1])
-    source: BinSource = Fixed(level_map)
-    if len(cells.labels) <= FEW_VALUES and cells.intervals > levels:
-        total = counts.sum(axis=0)
-        source = _BySize(
-            level_map, cells, total, scores[-1, :-1], level[-1], rising, numbers, outcomes
-        )
-    return OrderedBins(name, by_level, has_many, source, is_smooth=True, position=position)
+    refit: Refit | None = None
+    total = counts.sum(axis=0)
+    means = _means(numbers, cells(column), len(total))
+    if 0 < len(cells.labels) <= FEW_VALUES:
+        refit = _PlacedLabels(cells, total, means[:-1], rising)
+    position = _positions(means[:-1], total[:-1], level[-1], levels)
+    return replace(candidate, is_smooth=True, position=position, refit=refit)
+
+
+def _level_map(cells: Cells, level: IntArray, levels: int) -> CellLevels:
+    by_cell = np.append(level, levels).astype(np.intp)
+    return CellLevels(cells.with_values(by_cell), levels + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _BySize(BinSource):
-    """A source of the levels (bins) of a column of numbers in order of size, with labels (entries
-    that are not numbers) placed among the numbers. A cell is an interval of numbers, or a label.
+class _PlacedLabels:
+    """Places labels, entries that are not numbers, again among the numbers of a column, after
+    further draws. Numbers stay in order of size.
 
-    levels: the map from outcomes to levels.
     cells: the cells of the column.
-    counts: (cells + 1, 2), learning draws by cell and input. The last row is for labels that have
-        no cell of their own.
-    scores, level: (cells,), the score and the level of each cell.
+    counts: (cells + 1, 2), draws by cell and input; the last row is for labels without a cell.
+    means: (cells,), mean number in each cell, rescaled, and with the sign reversed if `rising` is
+        False; NaN for a label.
     rising: whether larger numbers are evidence for d1.
-    numbers: (draws,), the numbers of the learning draws, rescaled, and with the sign reversed if
-        `rising` is False, so that larger ones are evidence for d1; NaN for a label.
-    outcomes: the learning draws.
     """
 
-    levels: LevelMap
     cells: Cells
     counts: IntArray
-    scores: FloatArray
-    level: IntArray
+    means: FloatArray
     rising: bool
-    numbers: FloatArray
-    outcomes: Outcomes
 
-    def level_map(self) -> LevelMap:
-        return self.levels
+    @property
+    def counter(self) -> CellLevels:
+        cells = len(self.means)
+        return _level_map(self.cells, np.arange(cells), cells)
 
-    def intervals(self) -> Intervals:
-        """Return `Intervals` with one entry for each cell (interval of numbers, or label) of the
-        column, the cell with the lowest score first. The position of a cell is the mean of its
-        numbers, NaN for a label.
-        """
-        place = np.arange(len(self.scores))
-        order = np.lexsort((place if self.rising else -place, self.scores))
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = place
-
-        def joined(level: IntArray) -> CellLevels:
-            levels = int(level.max()) + 1
-            by_cell = np.append(level[rank], levels).astype(np.intp)
-            return CellLevels(self.cells.with_values(by_cell), levels + 1)
-
-        is_label = order >= self.cells.intervals
-        each = joined(place)
-        return Intervals(
-            each,
-            self.counts[[*order, len(order)]],
-            self.level[order],
-            _means(self.numbers, each(self.outcomes), each.levels)[:-1],
-            joined,
-            place_labels=partial(_place_labels, is_label) if is_label.any() else None,
+    def after(self, candidate: Candidate, counts: IntArray) -> Candidate:
+        total, intervals = self.counts + counts, self.cells.intervals
+        by_cell, arms = total[:-1], total.sum(axis=0)
+        (numbers,), (pooled,) = _isotonic(by_cell[None, :intervals], arms, rising=self.rising)
+        labels = _label_scores(pooled, by_cell[intervals:], arms)
+        scores = np.concatenate([numbers, labels])
+        (level,), levels = cut_by_mass(scores[None], by_cell.sum(axis=1).astype(np.float64))
+        group = np.append(level, levels)
+        return replace(
+            candidate,
+            counts=by_group(total, group, levels + 1).astype(np.int64),
+            level_map=fixed(_level_map(self.cells, level, levels)),
+            position=_positions(self.means, by_cell, level, levels),
+            refit=replace(self, counts=total),
         )
 
 
@@ -463,7 +442,6 @@ def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> Floa
     number.
 
     place: (draws,), the cell of each number.
-    places: number of cells.
     """
     there = ~np.isnan(numbers)
     total = np.bincount(place[there], weights=numbers[there], minlength=places)
@@ -471,18 +449,20 @@ def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> Floa
         return np.asarray(total / np.bincount(place[there], minlength=places))
 
 
-def _place_labels(is_label: NDArray[np.bool_], intervals: Intervals) -> Intervals:
-    """Return the intervals of a column in a new order: each label (an entry that is not a number)
-    gets the place among the intervals of numbers that fits the counts of all draws so far.
+def _positions(means: FloatArray, counts: IntArray, level: IntArray, levels: int) -> FloatArray:
+    """Return the mean number at every level, (levels,). Between known means, values are
+    interpolated; beyond them, they continue in steps of the size of the nearest known step.
 
-    is_label: (intervals,), whether an interval is a label. The other intervals are in the order of
-        their numbers, and stay in it.
+    means: (cells,), mean number in each cell; NaN: unknown.
+    counts: (cells, 2), draws by cell and input.
+    level: (cells,), the level of each cell.
     """
-    counts, arms = intervals.counts[:-1], intervals.counts.sum(axis=0)
-    numeric, labels = np.flatnonzero(~is_label), np.flatnonzero(is_label)
-    (numbers,), (pooled,) = _isotonic(counts[None, numeric], arms, rising=True)
-    scores = np.empty(len(counts))
-    scores[numeric], scores[labels] = numbers, _label_scores(pooled, counts[labels], arms)
-    level, _ = cut_by_mass(scores[None], counts.sum(axis=1).astype(np.float64))
-    order = np.argsort(scores, kind="stable")
-    return replace(intervals, order=order, level=level[0, order])
+    draws = np.maximum(counts.sum(axis=1), TINY) * ~np.isnan(means)
+    total = by_group(np.stack([draws * np.nan_to_num(means), draws], axis=1), level, levels)
+    known, every = np.flatnonzero(total[:levels, 1]), np.arange(levels)
+    if len(known) < 2:
+        return np.zeros(levels)
+    values = total[known, 0] / total[known, 1]
+    below = np.minimum(0, every - known[0]) * abs(values[1] - values[0])
+    above = np.maximum(0, every - known[-1]) * abs(values[-1] - values[-2])
+    return np.asarray(np.interp(every, known, values) + below + above)

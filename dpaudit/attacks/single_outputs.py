@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, CellCounts, UnorderedCells
+from dpaudit.levels.candidates import Candidate, CellOrder, fixed
 from dpaudit.levels.cells import NO_OUTPUT, RARELY_SEEN, listed, none_of, shortened
 from dpaudit.levels.level_map import (
     FOLDS,
@@ -105,8 +105,16 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
         from dpaudit.attacks.sequences import sequence_predictor
 
         predictor = sequence_predictor(result.outcomes, each_draws)
-    cell_counts = CellCounts(every, everything, predictor)
-    return [UnorderedCells("single outputs", by_level, has_many, level_map, cell_counts)]
+    cell_order = CellOrder(every, everything, predictor)
+    return [
+        Candidate(
+            "single outputs",
+            by_level,
+            fixed(level_map),
+            has_many_cells=has_many,
+            refit=cell_order,
+        )
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,11 +26,10 @@ from scipy.special import chdtrc
 from dpaudit.attacks.features import Category, Feature, matrix, raw_features
 from dpaudit.attacks.objective import Objective, best_predicted, rank_key
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Candidate, OrderedBins, by_score
+from dpaudit.levels.candidates import Candidate, by_score
 from dpaudit.levels.cells import equal_mass_groups, listed
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.limits import (
-    DECISIVE_NATS,
     MAX_DRAWS_SLOW,
     MAX_FLOATS,
     MAX_TREE_COLUMNS,
@@ -41,7 +40,6 @@ from dpaudit.levels.limits import (
     VALUE_GROUPS,
 )
 from dpaudit.levels.portfolio import TREES, Tried
-from dpaudit.levels.rule_tables import predicted_growth
 from dpaudit.levels.scores import Score, Scored, cross_fitted, most, shares
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.wording import install_command
@@ -82,7 +80,7 @@ def propose_trees(
     base = _most_explaining(candidates, best)
     reason = _why_no_trees(selection, objective, best, base)
     if reason is None:
-        scores = [one.scored for one in candidates if isinstance(one, OrderedBins) and one.scored]
+        scores = [one.scored for one in candidates if one.scored]
         (result,) = trees(selection, scores)
         is_better = rank_key(result, objective) > rank_key(best, objective)
         if is_better or result.smoothed.log_likelihood > _wanted_likelihood(base, selection.size):
@@ -91,7 +89,7 @@ def propose_trees(
     return [], [Tried(NAME, None, reason)]
 
 
-def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBins]:
+def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate]:
     """Return a list with an order of outcomes by boosted trees. The inputs of the trees are the
     columns of the outcomes and some scores.
 
@@ -204,7 +202,7 @@ def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatA
         return np.full(selection.size, mean)
     draws = candidate.smoothed.draws + 0.5
     share = np.append(draws[:, 0] / draws.sum(axis=1), mean)
-    scored = candidate.scored if isinstance(candidate, OrderedBins) else None
+    scored = candidate.scored
     level = candidate.level_map()(selection.outcomes) if scored is None else scored.levels
     return np.asarray(share[level])
 
@@ -253,9 +251,6 @@ def _why_no_trees(
     perfect = objective.perfect_bound(arms)
     if best_predicted(best, objective) >= (1 - SMALL_SHARE) * perfect:
         return f"{best.attack} promises nearly the largest bound that this number of draws allows"
-    growth = float(np.max(predicted_growth(best.table, objective.point)))
-    if objective.quick and growth > DECISIVE_NATS:
-        return f"{best.attack} is enough for a refutation"
     # Check candidates until one uses all that columns show together. `best` (largest `rank_key`)
     # comes first, since checking `base` (largest likelihood) takes longer.
     known = [best, base] if best.is_smooth else [base]

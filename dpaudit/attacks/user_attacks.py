@@ -25,7 +25,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.errors import AttackError, Name, TargetError, UsageError
 from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import resolve
-from dpaudit.levels.candidates import OrderedBins, by_score
+from dpaudit.levels.candidates import Candidate, by_score
 from dpaudit.levels.level_map import FloatArray, larger_for_d1
 from dpaudit.levels.limits import MAX_DRAWS_SLOW, MIN_DRAWS_SLOW, TINY
 from dpaudit.levels.scores import Scored, cross_fitted
@@ -54,7 +54,7 @@ class UsersAttack:
     source: Callable[[], Any] | None = None
     travels: bool = False
 
-    def __call__(self, selection: SelectionDraws) -> list[OrderedBins]:
+    def __call__(self, selection: SelectionDraws) -> list[Candidate]:
         """Return a list with the order of outcomes by the attack's score. If larger scores are
         evidence for d2, the sign of the score is changed.
         """

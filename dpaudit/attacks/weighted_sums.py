@@ -27,7 +27,7 @@ from dpaudit.attacks.features import (
 )
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import OrderedBins, by_score
+from dpaudit.levels.candidates import Candidate, by_score
 from dpaudit.levels.cells import listed
 from dpaudit.levels.level_map import FOLDS, FloatArray, folds
 from dpaudit.levels.limits import (
@@ -178,7 +178,7 @@ _REFIT_STEPS = 3
 _POOLED = (Number, Above)
 
 
-def logistic(selection: SelectionDraws) -> list[OrderedBins]:
+def logistic(selection: SelectionDraws) -> list[Candidate]:
     """Return a list with an order of outcomes by the log-odds of d1. The log-odds are a linear
     function of features of the columns, fitted by logistic regression with a ridge penalty
     (Newton's method).
@@ -393,7 +393,7 @@ def _loss(design: FloatArray, target: FloatArray, weights: FloatArray) -> float:
     return float(np.sum(softplus(odds) - target * odds)) + penalty
 
 
-def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
+def mean_differences(selection: SelectionDraws) -> list[Candidate]:
     """Return orders of outcomes with more than 512 columns by a weighted sum of their features.
 
     The weight of a feature is (mean on d1 - mean on d2) / variance, as in a linear discriminant
@@ -404,7 +404,7 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
     return by_mean_differences(selection, pools=False) if is_wide else []
 
 
-def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[OrderedBins]:
+def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[Candidate]:
     """Return a list with an order of outcomes by a weighted sum of their features. The weight of a
     feature is (mean on d1 - mean on d2) / variance. The list is empty if there are fewer than two
     features.

@@ -23,7 +23,7 @@ from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.safeguards.protocol import Counts
 from dpaudit.auditing.schedule import Plan
 from dpaudit.draws import SelectionDraws, Tally, pool
-from dpaudit.levels.candidates import Candidate, CountsFurther
+from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.level_map import CellCounter, IntArray
 from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.levels.rare_filter import USUAL_DRAWS, RareFilter
@@ -160,7 +160,7 @@ class CountedLearning:
         # A rare rule in `learned` has a filter of its own. The same filter must select the later
         # rare draws, so that they can be added to the counts of this rule.
         rare_filter = learned.rare_filter or RareFilter.of(selection)
-        self._candidates: Sequence[CountsFurther] = learned.leading
+        self._candidates: Sequence[Candidate] = learned.leading
         self.selection = selection
         self.rare = RareStore(rare_filter, selection)
         # Table of the frequent outputs that only one input gives. It is made from the sample buffer
@@ -293,7 +293,7 @@ def learn_by_counting(
         # rules. With a time limit, the budget may have become smaller; then this decision is due
         # after fewer draws than planned before.
         until = next_until if is_due else min(until, next_until)
-        learned = learning.learn_from_counts(candidates, now, tables, quick=not is_last)
+        learned = learning.relearn(candidates, now, tables)
         if is_last:
             return learned
         coming = plan.most_until_refit(ledger.spent, ledger.point.delta)

@@ -57,6 +57,7 @@ from dpaudit.certificates.evidence import (
 from dpaudit.certificates.fixed_test import STOPPED, FiniteRange, accused
 from dpaudit.draws import SelectionDraws, Tally, pool
 from dpaudit.errors import MechanismError
+from dpaudit.levels.limits import MIN_DRAWS_SLOW
 from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.sampling.chunks import Counted, Failures, Measure, Probe, ToLearn, ToProbe
@@ -177,11 +178,11 @@ class PairAudit:
         if learned is not None and ledger.may_stop and ledger.ends_by_bets:
             self._observe(Kept(self._selection, is_complete=True))
             return learned
-        learned = self._fit(quick=ledger.may_stop)
+        learned = self._fit(early=ledger.may_stop)
         if not (learned.predicts_bound or ledger.may_stop) and plan.extend_buffer():
             ledger.bet_with(learned.beliefs)
             self._fill_buffer(learned)
-            learned = self._fit(quick=ledger.may_stop)
+            learned = self._fit(early=ledger.may_stop)
         self._observe(Kept(self._selection, is_complete=True))
         if ledger.may_stop:
             return learned
@@ -224,7 +225,7 @@ class PairAudit:
                     self._events.append((spent, learned.portfolio.only(0)))
         return learned
 
-    def _fit(self, *, quick: bool = True) -> Learned:
+    def _fit(self, *, early: bool = True) -> Learned:
         selection = self._selection
         attacks = scorers_of(selection, self._spec.switches)
         if not self._has_point:
@@ -234,12 +235,15 @@ class PairAudit:
             self._ledger.bet_against(point)
             self._has_point = True
         self._learned_from = selection.size
-        objective, custom = self._objective(), self._users_attacks
+        objective = self._objective()
         is_vector = len(selection.outcomes.columns) > 1
         until = EARLY_UNTIL_OF_COLUMNS if is_vector else EARLY_UNTIL
-        if quick and self._ledger.ends_by_bets and selection.size < until:
+        if early and self._ledger.ends_by_bets and selection.size < until:
             return bet_early(selection, objective, attacks)
-        return learn(selection, objective, attacks, custom_scorers=custom, quick=quick)
+        # A user's attack may be slow, and may fail on few draws.
+        if not early or selection.size >= MIN_DRAWS_SLOW:
+            attacks = (*attacks, *self._users_attacks)
+        return learn(selection, objective, attacks)
 
     def _objective(self) -> Objective:
         points = several_points(self._claim)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.learning import best_point, learn, learn_from_counts
+from dpaudit.attacks.learning import best_point, learn, relearn
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import thresholds
 from dpaudit.auditing.counted_learning import MAX_KEPT_DRAWS, CountedLearning, may_end_learning
@@ -350,7 +350,7 @@ class _RecordedRun:
             objective = replace(objective, coming=split.left())
             if may_end_learning(candidates, spent, plan, objective):
                 self._ignored += counted_learning.rare.dropped()
-                return learn_from_counts(candidates, objective, tables, quick=False)
+                return relearn(candidates, objective, tables)
             counted_learning.make_room(spent, plan.most_until_refit(spent, delta=0), objective)
 
     def _fresh(self, rows: Rows) -> FreshDraws:

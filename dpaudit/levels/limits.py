@@ -50,9 +50,9 @@ MIN_DRAWS_SLOW = 1_000
 # different fits get the same scale; and separate ranks of columns that hold entries and of columns
 # that hold types. With fewer draws, ranks are mostly chance.
 MIN_DRAWS_TO_RANK = 2_000
-# With at least this number of draws, a score is first cut into intervals that are finer than its
-# levels (groups of outcomes), and independent blocks of columns are searched for. With more than
-# twice this number, several fits are compared on this number of draws only.
+# With at least this number of draws, scores of sequences are refitted to counts, and independent
+# blocks of columns are searched for. With more than twice this number, several fits are compared on
+# this number of draws only.
 MANY_DRAWS = 10_000
 # Largest number of draws for slow work: to fit a slow learner, to find the scale, the labels and
 # the informativeness of a column, and to compare sets of features.
@@ -93,16 +93,12 @@ MIN_EXPECTED_DRAWS = 4.0
 # pairs share it equally.
 PAIR_TEST_ALPHA = 0.001
 
-# From here to the end of the file, the constants are numbers of groups, of neighbours, of best
-# choices, and of the items that the description of an event lists.
+# From here to the end of the file, the constants are numbers of groups, of best choices, and of the
+# items that the description of an event lists.
 
 # Number of groups into which the ordered values of a column, or the ordered levels (groups of
 # outcomes), are joined. Each group contains neighbours, and about the same number of draws.
 VALUE_GROUPS = 8
-# Number of neighbours on either side of an optimum that are used one by one. Two uses: intervals
-# next to a cut-off of the best rule become levels of their own; and the best ramp (a piecewise
-# linear term of a fit) is averaged with the ramps whose ends are near its ends.
-NEIGHBOURS = 6
 # Columns, scorers and refitted scores are ranked; this number of the best of each kind is kept for
 # further use.
 KEPT_BEST = 2

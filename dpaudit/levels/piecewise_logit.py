@@ -21,7 +21,6 @@ from dpaudit.levels.limits import (
     CACHE_FLOATS,
     MAX_BLAS_PRODUCTS,
     MAX_LEVELS,
-    NEIGHBOURS,
     NEWTON_STEPS,
     STEP_TOLERANCE,
     TINY,
@@ -49,6 +48,8 @@ _OFFSETS = np.array([-0.5, 0.0, -1.0])
 # starts or ends is cut into this odd number of equal parts, and the ramp is averaged over starts or
 # ends in the middle of each part.
 _PARTS_OF_LEVEL = 5
+# A ramp is averaged with the ramps whose ends are at most this number of levels from its ends.
+_NEIGHBOURS = 6
 # Largest change of a coefficient in one step of Newton's method.
 _MAX_STEP = 3.0
 
@@ -72,7 +73,6 @@ class Smoothed:
 def smoothed(
     counts: NDArray[np.int64] | FloatArray,
     position: FloatArray | None = None,
-    coordinate: FloatArray | None = None,
 ) -> Smoothed:
     """Smooth counts over levels (groups of outcomes). Return the better of two fits of the log-odds
     of d1: a sum of ramps, or a sum of ramps and a multiple of `position`. Better means a larger
@@ -81,12 +81,10 @@ def smoothed(
     counts: (levels, 2), ordered from d2 to d1.
     position: (levels,), a quantity, such as a score, that log-odds may be a multiple of; None: only
         the first fit.
-    coordinate: (levels,), rising, the coordinate in which ramps are linear; None: the index of the
-        level.
     """
     if len(counts) < 2:
         return Smoothed(counts.astype(np.float64), follows_score=False, log_likelihood=-np.inf)
-    log_odds, worth, follows = _best_fit(counts, position, coordinate)
+    log_odds, worth, follows = _best_fit(counts, position)
     draws, share = counts.sum(axis=1), probability(log_odds)
     return Smoothed(np.stack([draws * share, draws * (1 - share)], axis=1), follows, worth)
 
@@ -111,21 +109,12 @@ def log_odds(counts: NDArray[np.int64]) -> FloatArray:
 
 
 def _best_fit(
-    counts: NDArray[np.int64] | FloatArray,
-    position: FloatArray | None,
-    coordinate: FloatArray | None,
+    counts: NDArray[np.int64] | FloatArray, position: FloatArray | None
 ) -> tuple[FloatArray, float, bool]:
-    """Fit the log-odds of d1 by level (group of outcomes) as a sum of ramps (flat, then linear,
-    then flat) and, if `position` is given, also as a sum of ramps and a multiple of `position`.
-
-    Return (log_odds, worth, follows) of the fit with the larger worth: its log-odds, (levels,); its
-    worth, the log-likelihood minus the cost of the terms; whether it has `position` as a term.
-
-    counts: (levels, 2), draws of d1 and of d2 at each level.
-    position: (levels,), a quantity such as a score; None: only the first fit.
-    coordinate: (levels,), the coordinate in which ramps are linear; None: the index of the level.
+    """Return (log_odds, worth, follows) of the better fit: its log-odds of d1, (levels,), its
+    log-likelihood minus the cost of the terms, and whether `position` is a term.
     """
-    ramps = _ramps(len(counts)) if coordinate is None else _ramps_over(coordinate)
+    ramps = _ramps(len(counts))
     fits = [(*_Fits(ramps, counts[None])(), False)]
     if position is not None:
         fits.append((*_Fits(ramps, counts[None], position)(), True))
@@ -155,50 +144,18 @@ def _ramps(levels: int) -> _Ramps:
         inside = most.end < levels
         rise = np.ascontiguousarray(most.rise[:levels, inside])
         return _Ramps(most.start[inside], most.end[inside], rise, rise**2)
-    return _ramps_over(np.arange(levels, dtype=np.float64))
-
-
-def _ramps_over(coordinate: FloatArray) -> _Ramps:
-    """Return all ramps over some levels (groups of outcomes). A ramp is 0, then linear in the
-    coordinate of the level, then 1.
-
-    coordinate: (levels,), the coordinate of each level, finite and strictly rising.
-    """
-    start, end = np.triu_indices(len(coordinate), 1)
-    # rise: (levels, ramps), the height of each ramp at each level (group of outcomes). It is 1 at
-    # levels after the end of the ramp and 0 before its start. The heights from start to end are
-    # computed below for all ramps in one array, `total`: first at all levels of ramp 0 from its
-    # start to its end, then of ramp 1, and so on. `ramp` and `level` hold the ramp and the level of
-    # each entry of this array.
-    rise = (np.arange(len(coordinate))[:, None] > end).astype(np.float64)
-    lengths = end - start + 1
-    ramp = np.repeat(np.arange(len(start)), lengths)
-    level = np.arange(len(ramp)) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
-    # The middles of the `_PARTS_OF_LEVEL` equal parts of a level, relative to the middle of the
-    # level: from -0.4 to 0.4.
+    start, end = np.triu_indices(levels, 1)
+    # The middles of the equal parts of a level, relative to the middle of the level: -0.4 to 0.4.
     middles = (np.arange(_PARTS_OF_LEVEL) - _PARTS_OF_LEVEL // 2) / _PARTS_OF_LEVEL
-    starts, ends = (
-        [_between(coordinate, at + off)[ramp] for off in middles] for at in (start, end)
-    )
-    total = np.zeros(len(ramp))
-    for low in starts:
-        beyond = coordinate[level] - low
-        for high in ends:
-            total += np.clip(beyond / (high - low), 0, 1)
-    rise[level, ramp] = total / _PARTS_OF_LEVEL**2
+    # A height depends on the distance from the start, from -levels, and on the length, from 1.
+    distance, length = np.arange(-levels, levels)[:, None], np.arange(1, levels)
+    height = np.zeros((2 * levels, levels - 1))
+    for low in middles:
+        for high in middles:
+            height += np.clip((distance - low) / (length + high - low), 0, 1)
+    level = np.arange(levels)[:, None]
+    rise = height[level - start + levels, end - start - 1] / _PARTS_OF_LEVEL**2
     return _Ramps(start, end, rise, rise**2)
-
-
-def _between(coordinate: FloatArray, level: NDArray[np.floating]) -> FloatArray:
-    """Return the coordinate at a fractional level: the level 2.5, for example, gets the mean of the
-    coordinates of the levels 2 and 3.
-
-    coordinate: (levels,).
-    level: the fractional levels.
-    """
-    whole = np.clip(np.floor(level), 0, len(coordinate) - 2).astype(np.intp)
-    part = level - whole
-    return np.asarray(coordinate[whole] * (1 - part) + coordinate[whole + 1] * part)
 
 
 class _Fits:
@@ -415,8 +372,8 @@ def _averaged(
     for place in np.flatnonzero(chosen[:, 0] >= 0):
         ramp, offset = int(chosen[place, 0]), chosen[place, 1]
         height, own = heights[place], terms[:, place]
-        near = (np.abs(ramps.start - ramps.start[ramp]) <= NEIGHBOURS) & (
-            np.abs(ramps.end - ramps.end[ramp]) <= NEIGHBOURS
+        near = (np.abs(ramps.start - ramps.start[ramp]) <= _NEIGHBOURS) & (
+            np.abs(ramps.end - ramps.end[ramp]) <= _NEIGHBOURS
         )
         others = ramps.rise[:, near] + offset
         fits = (fitted - height * own)[:, None] + height * others

@@ -26,7 +26,7 @@ from dpaudit.levels.level_map import IntArray, LevelMap
 from dpaudit.outcomes import KeyArray, Outcomes
 
 if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as everything else
-    from dpaudit.levels.candidates import CountsFurther
+    from dpaudit.levels.candidates import Candidate
     from dpaudit.levels.rare_filter import RareFilter
     from dpaudit.stats.betting import Beliefs
 
@@ -106,9 +106,8 @@ class Rule:
     guesses d2 (-1) or abstains (0).
 
     role: "main", or the role of a side rule, which the exact test tests in addition to the main
-        rule. "rare": guesses an input at outputs that only this input gave. "other": made from a
-        candidate of another class (`OrderedBins`, `UnorderedCells` or `RareOutputs`) than the
-        candidate of the main rule.
+        rule. "rare": guesses an input at outputs that only this input gave. "other": made from
+        bins if the main rule is made from single cells, and the reverse.
     attack: the name of the attack that proposed the rule.
     level, guesses: the map from an outcome to its level, and the guess at each level, (levels,).
     share: share of the exact test's error probability that this rule gets.
@@ -260,7 +259,7 @@ class Learned:
     tried: tuple[Tried, ...] = ()
     scores: ScoreDistributions | None = None
     expected_draws: NDArray[np.float64] | None = None
-    leading: tuple[CountsFurther, ...] = ()
+    leading: tuple[Candidate, ...] = ()
     rare_filter: RareFilter | None = None
     predicts_bound: bool = True
     counts: IntArray | None = None

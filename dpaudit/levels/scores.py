@@ -1,4 +1,4 @@
-"""Ordered bins: scores, and intervals that are finer than levels.
+"""Scores, whose bins are the levels of candidates.
 
 A score is a number for every outcome, larger for more evidence for d1. A scorer in `attacks/`
 returns a `Scored`, which holds the score of each learning draw, computed by a fit to other draws,
@@ -6,36 +6,27 @@ and a function that makes the final score, fitted to all learning draws. `candid
 the final score into levels. The helpers cross-fit a slow learner (each part of the draws is scored
 by a fit to the other parts), put the scores of several fits on one scale, and name the columns that
 a score depends on.
-
-A level is a group of neighbouring `Intervals` of a score or of a number. The intervals are finer
-than levels, since the best cut-off of a rule may lie inside a level. After a candidate is chosen,
-its intervals are joined again to at most 63 levels: narrow levels near the cut-offs of its best
-rule, wide levels elsewhere (`Intervals.near`). Further draws are counted by interval.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.draws import LevelArray, by_arm
+from dpaudit.draws import LevelArray
 from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.digitiser import Digitiser
-from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, by_group, tail_refined
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, tail_refined
 from dpaudit.levels.limits import (
-    MANY_DRAWS,
     MAX_LEVELS,
     MAX_NAMED_COLUMNS,
     MAX_SCORE,
     MIN_DRAWS_TO_RANK,
-    NEIGHBOURS,
 )
-from dpaudit.levels.shrinkage import ExpectedDraws
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.stats.order import mid_ranks, stable_order
 
@@ -45,148 +36,6 @@ from dpaudit.stats.order import mid_ranks, stable_order
 _CROSS_FIT_PARTS = 3
 
 Fit = TypeVar("Fit")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
-    """Neighbouring intervals of outcomes, in an order that runs from evidence for input d2 to
-    evidence for d1, with the learning draws in each interval.
-
-    each: map from an outcome to the number of its interval. Unseen outcomes get a further number,
-        `intervals`.
-    counts: (intervals + 1, 2), learning draws by interval and input.
-    level: (intervals,), rising, the level (group of intervals) of each interval.
-    position: (intervals,), mean number or score in each interval, NaN for a label; None: unknown.
-    joined: called with the level of every interval; returns the map from outcomes to levels.
-    order: (intervals,), the intervals in their present order, if further draws have moved a label;
-        None: the original order.
-    place_labels: a function that is called after further draws; it returns the intervals with
-        labels at new places in the order. None without labels.
-    expected: (intervals, 2), expected draws by interval and input; None if no estimate is better
-        than the counts.
-    """
-
-    each: LevelMap
-    counts: IntArray
-    level: IntArray
-    position: FloatArray | None
-    joined: Callable[[IntArray], LevelMap]
-    order: IntArray | None = None
-    place_labels: Callable[[Intervals], Intervals] | None = None
-    expected: FloatArray | None = None
-
-    def add(self, counts: IntArray) -> Intervals:
-        """Return the intervals with further draws added to the counts.
-
-        counts: (intervals + 1, 2), further draws by interval and input; the last row is for unseen
-            outcomes.
-        """
-        later = replace(self, counts=self.counts + counts)
-        return later if self.place_labels is None else self.place_labels(later)
-
-    def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Intervals:
-        """Return intervals of converted outcomes as intervals of the original outcomes, such as the
-        outcomes before rounding.
-
-        of: turns a map from converted outcomes to levels into a map from original outcomes to
-            levels.
-        """
-
-        def joined(level: IntArray) -> LevelMap:
-            return of(self.joined(level))
-
-        return replace(self, each=of(self.each), joined=joined)
-
-    def level_map(self) -> LevelMap:
-        """Return the map from an outcome to its level (group of outcomes)."""
-        return self.joined(self._levels())
-
-    def by_level(self) -> IntArray:
-        """Return draws by level (group of outcomes) and input, (levels + 1, 2). The last level is
-        for unseen outcomes."""
-        levels = int(self.level[-1]) + 1
-        return by_group(self.counts, np.append(self._levels(), levels), levels + 1).astype(np.int64)
-
-    def expected_draws(self) -> ExpectedDraws | None:
-        """Return the expected draws by level (group of outcomes) and input; None if there is no
-        better estimate than the counts.
-        """
-        if self.expected is None:
-            return None
-        levels = int(self.level[-1]) + 1
-        return ExpectedDraws(by_group(self.expected, self._levels(), levels), np.zeros(levels))
-
-    def positions(self) -> FloatArray | None:
-        """Return the position of every level (group of outcomes), (levels,): the mean of its
-        numbers or scores. Return None if positions are unknown.
-
-        A level that has only labels (outcomes that are not numbers) gets a position between those
-        of its neighbours or, at either end, a position beyond the nearest known position.
-        """
-        if self.position is None:
-            return None
-        there = ~np.isnan(self.position)
-        draws = np.maximum(self.counts[:-1].sum(axis=1), 1e-9) * there
-        both = np.stack([draws * np.where(there, self.position, 0.0), draws], axis=1)
-        total = by_group(both, self._levels())
-        with np.errstate(invalid="ignore"):
-            return filled(total[:, 0] / total[:, 1])
-
-    def coordinates(self) -> FloatArray:
-        """Return a coordinate for every level (group of outcomes), (levels,), rising: log-odds are
-        fitted as piecewise linear functions of it. It is the mean number or score of the level. If
-        these means do not rise, it is half of the draws at the level plus all draws at lower
-        levels.
-        """
-        position = self.positions()
-        if position is not None and np.all(np.diff(position) > 0):
-            return position
-        masses = by_group(self.counts[:-1], self._levels()).sum(axis=1)
-        # A level without draws must not have the same coordinate as its neighbour.
-        masses += 1e-6 * max(1.0, masses.mean())
-        return np.asarray(np.cumsum(masses) - masses / 2)
-
-    def near(self, low: int, high: int) -> Intervals:
-        """Return the intervals, grouped again into at most 63 levels. Six intervals on either side
-        of the start of level `low`, and of level `high`, become levels of their own. If there are
-        too many levels, others are merged.
-        """
-        starts = np.diff(self.level, prepend=self.level[0]) > 0
-        fine = np.zeros(len(starts), dtype=bool)
-        for place in np.searchsorted(self.level, [low, high]):
-            if 0 < place < len(starts):
-                fine[max(1, place - NEIGHBOURS) : place + NEIGHBOURS + 1] = True
-        others = np.flatnonzero(starts & ~fine)
-        room = MAX_LEVELS - 2 - int(fine.sum())
-        if len(others) > room:
-            others = others[np.linspace(0, len(others) - 1, max(0, room)).round().astype(np.intp)]
-        begins = fine
-        begins[others] = True
-        return replace(self, level=np.cumsum(begins))
-
-    def _levels(self) -> IntArray:
-        if self.order is None:
-            return self.level
-        levels = np.empty_like(self.level)
-        levels[self.order] = self.level
-        return levels
-
-
-def filled(position: FloatArray) -> FloatArray:
-    """Return the positions of ordered levels (groups of outcomes) with NaN replaced. Between known
-    positions, values are interpolated. Beyond the first or last known position, they continue in
-    steps of the size of the nearest known step.
-
-    position: (levels,).
-    """
-    known, every = np.flatnonzero(~np.isnan(position)), np.arange(len(position))
-    if len(known) < 2:
-        return np.zeros(len(position))
-    means = position[known]
-    (low, next_low), (next_high, high) = means[:2], means[-2:]
-    below = np.minimum(0, every - known[0]) * abs(next_low - low)
-    above = np.maximum(0, every - known[-1]) * abs(high - next_high)
-    return np.asarray(np.interp(every, known, means) + below + above)
 
 
 class Score(Protocol):
@@ -232,8 +81,8 @@ class Scored:
 
     @property
     def levels(self) -> IntArray:
-        """The level (group of outcomes) of every draw: (size,). A draw without a score (NaN) has
-        the last level, len(edges) + 1."""
+        """The level of every draw: (size,). A draw without a score (NaN) has the last level,
+        len(edges) + 1."""
         return _levels_of(self.held_out, _bins(self.edges))
 
     def level_map(self) -> ScoreLevels:
@@ -241,37 +90,6 @@ class Scored:
         to all draws.
         """
         return ScoreLevels.cut(self.final_score(), self.edges)
-
-    @property
-    def has_finer(self) -> bool:
-        """Whether the levels (bins of the score) can be divided into finer intervals. This needs at
-        least 10,000 draws, and more than 32 edges between levels out of at most 63."""
-        return len(self.edges) > MAX_LEVELS / 2 and len(self.held_out) >= MANY_DRAWS
-
-    def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
-        """Return intervals of the score, about three for each level (group of outcomes), with the
-        number of draws in each interval.
-
-        is_d1: (size,), whether each draw was made on d1.
-        """
-        edges = self.finer_edges()
-        counts = by_arm(_levels_of(self.held_out, _bins(edges)), len(edges) + 2, is_d1)
-        score = self.final_score()
-        return Intervals(
-            each=ScoreLevels.cut(score, edges),
-            counts=counts,
-            level=np.searchsorted(self.edges, np.append(-np.inf, edges), side="right"),
-            position=self.position(counts.sum(axis=1)),
-            joined=partial(ScoreLevels.joined, score, edges),
-        )
-
-    def finer_edges(self) -> FloatArray:
-        """Return the edges between the finer intervals. There are about three intervals for each
-        level (group of outcomes), and each edge between levels is also an edge between intervals.
-        """
-        known = self.held_out[~np.isnan(self.held_out)]
-        some = _quantiles(np.sort(known), np.linspace(0, 1, 3 * MAX_LEVELS + 1)[1:-1])
-        return np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
 
     def position(self, draws: IntArray) -> FloatArray | None:
         """Return the mean score at every level (group of outcomes) but the last, (levels - 1,);
@@ -308,19 +126,7 @@ class ScoreLevels(LevelMap):
 
     @classmethod
     def cut(cls, score: Score, edges: FloatArray) -> ScoreLevels:
-        """Return the level map of a score with these edges between levels (bins of the score)."""
         return cls(score, _bins(edges))
-
-    @classmethod
-    def joined(cls, score: Score, edges: FloatArray, level: IntArray) -> ScoreLevels:
-        """Return the level map of a score that joins neighbouring intervals of the score to levels
-        (groups of outcomes).
-
-        score: the score.
-        edges: the edges between the intervals.
-        level: (intervals,), rising, the level of each interval.
-        """
-        return cls.cut(score, edges[np.flatnonzero(np.diff(level))])
 
     @property
     def levels(self) -> int:

@@ -161,14 +161,17 @@ def _on_grid(likelihood: FloatArray, weights: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedDraws:
-    """Estimated numbers of draws by level (group of outcomes).
+    """Estimated numbers of draws by level.
 
     draws: (levels, 2), estimated draws of d1 and of d2.
-    variance: (levels,), squared standard error of the estimated draws of d1.
+    variance: (levels,), squared standard error of the estimated draws of d1; None: unknown.
+    is_one_fit: whether a single fit gives the estimates of all levels, so that their errors are
+        correlated.
     """
 
     draws: FloatArray
-    variance: FloatArray
+    variance: FloatArray | None = None
+    is_one_fit: bool = False
 
 
 def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:

@@ -50,7 +50,7 @@ PENALTY_OF_MASS = 3.0
 
 # Margin, in standard errors, of a single decision: two standard errors, which chance exceeds in
 # about 2 % of cases. Halving or doubling it does not change the efficiency of audits. Four uses:
-# 1. A rule is predicted to refute the claim if its bound, lowered by this much, exceeds the claim.
+# 1. A rule is predicted to refute the claim if its bound exceeds it when lowered by this at least.
 # 2. A label is ordered above all numbers if its log-ratio is this far above the log-ratio of some
 #    number, and not this far below the log-ratio of any; in the reverse case, below all numbers.
 # 3. The predicted bound of a score is multiplied by 1 - DEVIATIONS / √draws.

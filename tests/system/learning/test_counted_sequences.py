@@ -9,13 +9,13 @@ import pytest
 
 from dpaudit.attacks.blocks import only, parts
 from dpaudit.attacks.counted_sequences import CountedEntries
-from dpaudit.attacks.learning import learn_from_counts
+from dpaudit.attacks.learning import relearn
 from dpaudit.attacks.objective import Objective, best_predicted
 from dpaudit.attacks.prefixes import banded_sums, prefixes
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, pool
-from dpaudit.levels.candidates import OrderedBins
+from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.level_map import by_input
 from dpaudit.levels.rare_filter import USUAL_DRAWS
 from dpaudit.levels.scores import ScoreLevels
@@ -33,7 +33,7 @@ from tests.unit.attacks.test_counted_sequences import goes_on as goes_on
 AIM = Objective(ProfilePoint(0.0, 0.0), 500_000)
 
 
-def explained(draws: SelectionDraws, order: OrderedBins) -> float:
+def explained(draws: SelectionDraws, order: Candidate) -> float:
     """Return how many nats a draw is likelier by the score that is frozen than by even odds."""
     level = order.level_map()
     assert isinstance(level, ScoreLevels)
@@ -53,9 +53,7 @@ def test_more_draws_tell_more() -> None:
 
 def test_what_is_promised_is_what_later_draws_give() -> None:
     order, later = learned(10), drawn(100_000, 77)
-    found = learn_from_counts(
-        [order], AIM, [RareTable.of(drawn(KEPT, 0), USUAL_DRAWS)], quick=False
-    )
+    found = relearn([order], AIM, [RareTable.of(drawn(KEPT, 0), USUAL_DRAWS)])
     rule = found.portfolio
     guesses = rule.guesses[rule(later.outcomes)]
     right = (guesses == np.where(later.is_d1, 1, -1)).sum()
@@ -89,7 +87,7 @@ def test_sequences_side_by_side_are_learned_anew_and_added_up() -> None:
         last = counted_on(last, side_by_side(MORE, number))
     later = side_by_side(50_000, 77)
     assert explained(later, last) > explained(later, first) + 0.0005
-    learner = last.learner
+    learner = last.refit
     assert isinstance(learner, CountedEntries)
     assert [len(own) for own in learner.by_entry] == [8, ENTRIES]
     counter = learner.counter

@@ -12,7 +12,7 @@ from dpaudit.adapters.loading import Repetition, load_mechanism
 from dpaudit.attacks.additive import additive, exchangeable
 from dpaudit.config.building import build_spec
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import OrderedBins
+from dpaudit.levels.candidates import Candidate
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.targets.target import CallableTarget, ComposedTarget, repeated
 
@@ -119,7 +119,7 @@ def area(scores: Any, is_d1: Any) -> float:
     return float((rank[is_d1].sum() - d1 * (d1 - 1) / 2) / (d1 * (len(scores) - d1)))
 
 
-def held_out(actual: list[OrderedBins], fresh: SelectionDraws) -> float:
+def held_out(actual: list[Candidate], fresh: SelectionDraws) -> float:
     assert actual[0].scored is not None
     return area(actual[0].scored.final_score()(fresh.outcomes), fresh.is_d1)
 

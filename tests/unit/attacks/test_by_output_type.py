@@ -17,7 +17,7 @@ from dpaudit.attacks.weighted_sums import logistic
 from dpaudit.attacks.whitened import innovations
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Candidate, OrderedBins, Scorer
+from dpaudit.levels.candidates import Candidate, Scorer
 from dpaudit.levels.level_map import FOLDS, HALF, LevelMap, folds
 from dpaudit.levels.scores import Scored
 from dpaudit.outcomes import from_raw
@@ -156,7 +156,7 @@ def unequal_gaps(is_d1: Mask, rng: Rng) -> list[Any]:
     return [None if gap else one for gap, one in zip(gaps, walk(is_d1, rng), strict=True)]
 
 
-def scored_of(found: OrderedBins) -> Scored:
+def scored_of(found: Candidate) -> Scored:
     assert found.scored is not None
     return found.scored
 

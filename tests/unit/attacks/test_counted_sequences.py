@@ -15,7 +15,7 @@ from dpaudit.attacks.blocks import parts
 from dpaudit.attacks.counted_sequences import CountedEntries, SequenceScored, Sum
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import OrderedBins
+from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.level_map import by_input
 from dpaudit.levels.piecewise_smoothing import expected
 from dpaudit.outcomes import Outcomes, from_raw
@@ -41,12 +41,12 @@ def drawn(size: int, seed: int, shift: float = 0.5) -> SelectionDraws:
     )
 
 
-def counted_on(order: OrderedBins, draws: SelectionDraws) -> OrderedBins:
+def counted_on(order: Candidate, draws: SelectionDraws) -> Candidate:
     return order.add(by_input(order.counter, draws.outcomes, draws.is_d1))
 
 
 @functools.cache
-def learned(rounds: int, shift: float = 0.5) -> OrderedBins:
+def learned(rounds: int, shift: float = 0.5) -> Candidate:
     """Return the order after kept draws and a number of rounds of counted ones."""
     if rounds == 0:
         (order,) = prefixes(drawn(KEPT, 0, shift))
@@ -73,7 +73,7 @@ def test_no_draw_tells_of_an_order_that_was_fitted_to_it() -> None:
     order = learned(0)
     for number in range(1, 8):
         order = counted_on(order, drawn(MORE, number))
-        learner = order.learner
+        learner = order.refit
         assert isinstance(learner, CountedEntries)
         draws = KEPT + number * MORE
         assert [int(own.sum()) for (one,) in [learner.by_entry] for own in one] == [draws] * ENTRIES
@@ -165,8 +165,8 @@ def test_an_outcome_without_one_of_the_parts_has_no_score() -> None:
     strange = from_raw([[0.0] * (8 + ENTRIES), "none", None])
     for outcomes, gaps in ((whole, 0), (strange, 3)):
         counts = by_input(order.counter, outcomes, np.arange(outcomes.size) % 2 == 0)
-        assert isinstance(order.learner, CountedEntries)
-        assert counts[order.learner.counter.intervals - 1].sum() == gaps
+        assert isinstance(order.refit, CountedEntries)
+        assert counts[order.refit.counter.bins - 1].sum() == gaps
         assert (order.level_map()(outcomes) == len(order.counts) - 1).sum() == gaps
 
 

@@ -19,9 +19,9 @@ from dpaudit.attacks.learning import (
     _OF_ONE_COLUMN,
     columns_worth_counting,
     learn,
-    learn_from_counts,
     may_freeze_early,
     no_bound_predicted,
+    relearn,
     scorers_of,
 )
 from dpaudit.attacks.objective import Objective, refutes
@@ -35,13 +35,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.config.building import build_spec
 from dpaudit.draws import FreshDraws, LevelArray, SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import (
-    CellCounts,
-    Fixed,
-    OrderedBins,
-    RareOutputs,
-    UnorderedCells,
-)
+from dpaudit.levels.candidates import Candidate, CellOrder, fixed
 from dpaudit.levels.cells import RARELY_SEEN
 from dpaudit.levels.level_map import LevelMap, cut_by_mass, held_out_tally, tail_refined
 from dpaudit.levels.rare_filter import RareFilter
@@ -153,7 +147,12 @@ def test_noise_promises_nothing(seed: int) -> None:
     draws = selection(pure_noise, 5_000, seed)
     for candidate in one_dimensional(draws):
         table = RuleTable.of(candidate.counts)
-        assert np.max(predicted_epsilon(table, 0.0, 40_000, candidate.count_penalty)) < 0.05
+        assert (
+            np.max(
+                predicted_epsilon(table, 0.0, 40_000, candidate.penalty_of_counts(is_pure=False))
+            )
+            < 0.05
+        )
     assert learn(draws, Objective(ProfilePoint(0.0, 0.0), 40_000)).beliefs.posteriors.shape[0] == 8
 
 
@@ -329,15 +328,6 @@ def test_atoms_are_found_by_key() -> None:
     assert find(keys[:0], keys).tolist() == [0, 0, 0]
 
 
-def test_cells_that_were_put_in_order_twice_are_counted_once() -> None:
-    """They are proposed by several attacks."""
-    draws = selection(words_of_rr, 20_000)
-    learned = learn(draws, Objective(ProfilePoint(2.0, 0.01), 100_000))
-    fine = [one.cell_counts for one in learned.leading if isinstance(one, UnorderedCells)]
-    assert fine
-    assert len(set(map(id, fine))) == len(fine)
-
-
 def revealing(rng: np.random.Generator, is_d1: Arms) -> object:
     """A randomised response, in which d1 alone gives a third answer, with probability 1 %."""
     answers = np.where(rng.random(len(is_d1)) < 0.75, is_d1, ~is_d1).astype(float)
@@ -345,10 +335,10 @@ def revealing(rng: np.random.Generator, is_d1: Arms) -> object:
     return answers
 
 
-def rules_of(size: int, *, delta: float = 1e-3, quick: bool = False) -> NDArray[np.int64]:
+def rules_of(size: int, *, delta: float = 1e-3) -> NDArray[np.int64]:
     aim = Objective(ProfilePoint(1.1, delta), 100_000, reserve=True)
     drawn = selection(revealing, size)
-    found = learn(drawn, aim, quick=quick)
+    found = learn(drawn, aim)
     # By output in place of level: 0, 1, 7.
     levels = found.portfolio(from_raw(np.array([0.0, 1.0, 7.0]))).astype(np.intp)
     return found.beliefs.rules[:, levels]
@@ -359,10 +349,7 @@ def test_of_all_that_is_kept_the_last_rules_bet_on_what_one_input_alone_gave() -
         assert rules_of(size)[3:].tolist() == [[0, 0, 1], [0, 0, 1]]
 
 
-def test_it_does_not_of_few_draws_nor_without_delta_nor_of_what_came_once_or_twice() -> None:
-    few = rules_of(4_000, quick=True)
-    assert len(few) == 5
-    assert not few[3:].any()
+def test_it_does_not_of_few_draws_nor_without_delta() -> None:
     assert len(rules_of(4_000, delta=0.0)) == 4
     assert not rules_of(200)[4].any()
 
@@ -415,9 +402,8 @@ def test_single_outputs_and_all_others_are_an_event_in_words(
     repeated = from_raw(outcomes * 40)
     draws = SelectionDraws(repeated, np.arange(repeated.size) % 3 == 0)
     (candidate,) = atoms(draws)
-    assert isinstance(candidate, UnorderedCells)
-    assert candidate.cell_counts is not None
-    every = candidate.cell_counts.cells
+    assert isinstance(candidate.refit, CellOrder)
+    every = candidate.refit.cells
     levels = every(repeated.take(np.array(chosen, dtype=np.intp)))
     mask = np.zeros(every.levels, dtype=bool)
     mask[levels] = mask[-1] = True
@@ -442,12 +428,12 @@ class Sides(LevelMap):
         return str(chosen.tolist())
 
 
-def cells(errors: float, common: int = 2_000, cells_of: LevelMap = NEVER) -> UnorderedCells:
+def cells(errors: float, common: int = 2_000, cells_of: LevelMap = NEVER) -> Candidate:
     """Return an order of two cells, one of which exceeds the claim by some standard errors."""
     ratio = math.exp(1.0 + errors * math.sqrt(1.3 / common))
     often = round(ratio * common)
     counts = [[often, common], [20_000 - often, 20_000 - common], [0, 0]]
-    return UnorderedCells.of("single cells", CellCounts(cells_of, np.array(counts)))
+    return CellOrder(cells_of, np.array(counts)).candidate("single cells")
 
 
 @pytest.mark.parametrize(("errors", "is_beyond_luck"), [(0.0, False), (3.5, False), (12.0, True)])
@@ -462,7 +448,7 @@ def test_a_refutation_that_may_be_luck_does_not_end_learning(
 
 def test_a_score_that_refutes_does_not_end_learning_early() -> None:
     counts = cells(12.0).counts
-    score = OrderedBins("score", counts, False, Fixed(NEVER), scored=A_SCORE)
+    score = Candidate("score", counts, fixed(NEVER), scored=A_SCORE)
     assert refutes(score, AIM, tuning.DEVIATIONS_BEYOND_LUCK)
     assert not may_freeze_early([score], AIM)
 
@@ -478,11 +464,13 @@ def test_an_order_that_tells_nothing_promises_nothing() -> None:
     assert not no_bound_predicted([nothing, cells(0.0)], AIM)
 
 
-def split(d1: int, d2: int) -> RareOutputs:
+def split(d1: int, d2: int) -> Candidate:
     """Return an order of outcomes that came up so often, which are taken for what they were."""
     counts = np.array([[20_000 - d2, 20_000 - d1], [d2, d1], [0, 0]])[:, ::-1]
     expected = ExpectedDraws(counts[:2].astype(float), np.zeros(2))
-    return RareOutputs(RARE, counts, True, NEVER, estimate=expected)
+    return Candidate(
+        RARE, counts, fixed(NEVER), has_many_cells=True, estimate=expected, is_rare=True
+    )
 
 
 def rare_table(of_d1: int, of_d2: int) -> RareTable:
@@ -532,7 +520,7 @@ def test_a_column_that_the_rare_rule_guesses_by_is_spared_whatever_others_promis
 @pytest.mark.parametrize(("of_d1", "of_d2"), [(30, 0), (0, 30)])
 def test_what_is_learned_again_has_the_rare_rule_of_all_draws(of_d1: int, of_d2: int) -> None:
     rare = rare_table(of_d1, of_d2)
-    found = learn_from_counts([cells(0.0, cells_of=Sides())], AIM, [rare], quick=False)
+    found = relearn([cells(0.0, cells_of=Sides())], AIM, [rare])
     main, side = found.portfolio.rules
     assert (main.role, side.role) == ("main", "rare")
     assert [main.share, side.share] == pytest.approx([0.92, 0.08])

@@ -21,18 +21,18 @@ from dpaudit.attacks.objective import (
 )
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, CellCounts, Fixed, OrderedBins, UnorderedCells
+from dpaudit.levels.candidates import Candidate, CellOrder, fixed
 from dpaudit.levels.level_map import LevelMap
 from dpaudit.levels.scores import Scored
 
 AIM = Objective(ProfilePoint(1.0, 0.0), 1_000_000)
 
-UNUSED = Fixed(cast(LevelMap, None))
+UNUSED = fixed(cast(LevelMap, None))
 
 
 def order(*counts: tuple[int, int], is_smooth: bool = False) -> Candidate:
     held_out = np.array([*counts, (0, 0)])
-    return OrderedBins("sums", held_out, False, UNUSED, is_smooth=is_smooth)
+    return Candidate("sums", held_out, UNUSED, is_smooth=is_smooth)
 
 
 def sides(ratio_of_d2: float, ratio_of_d1: float, draws: int = 10_000) -> Candidate:
@@ -72,14 +72,14 @@ def test_sides_are_told_apart_sooner_where_luck_is_known_to_be_small() -> None:
     Objective(ProfilePoint(0.5, 0.0), AIM.coming, (ProfilePoint(0.5, 0.0),)),
 ])  # fmt: skip
 def test_with_delta_one_side_pays_for_half_of_it(aim: Objective) -> None:
-    bounds = aim.ranking_bounds(sides(math.e, math.e * np.exp(2 * ERROR)))
+    bounds = aim.bounds(sides(math.e, math.e * np.exp(2 * ERROR)))
     low, high, _ = aim.best_rule(sides(math.e, math.e * np.exp(2 * ERROR)))
     assert (low, high) == divmod(int(np.argmax(bounds)), bounds.shape[1])
 
 
 def test_a_rule_that_promises_nothing_is_chosen_without_a_penalty() -> None:
     one = order((40, 60), (500, 500), (60, 40))
-    assert np.max(AIM.ranking_bounds(one)) <= 0
+    assert np.max(AIM.bounds(one)) <= 0
     low, high, bound = AIM.best_rule(one)
     assert (low, high) == (1, 2)
     assert bound == np.max(AIM.predicted_bounds(one.table, 0.0))
@@ -102,9 +102,9 @@ def named(
         def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int] | None:
             return events if chosen.any() else (0, 0)
 
-    source = Fixed(cast(LevelMap, Levels()))
+    level_map = fixed(cast(LevelMap, Levels()))
     scored = cast(Scored, object()) if score else None
-    return OrderedBins("", np.array([*counts, (0, 0)]), False, source, scored=scored)
+    return Candidate("", np.array([*counts, (0, 0)]), level_map, scored=scored)
 
 
 BOTH = (2_000, 6_000), (6_000, 2_000)
@@ -118,7 +118,7 @@ def test_values_are_plainer_than_intervals_and_these_than_several_and_scores() -
 
 def test_a_plainer_order_within_a_standard_error_is_chosen() -> None:
     score = named(None, *BOTH, score=True)
-    lowered = float(np.max(AIM.ranking_bounds(score, 1.0)))
+    lowered = float(np.max(AIM.bounds(score, further=1.0)))
     value, interval = named((1, 0), (2_010, 5_990), (5_990, 2_010)), named((0, 1), *BOTH)
     far = named((1, 0), (2_100, 5_900), (5_900, 2_100))
     assert best_predicted(far, AIM) < lowered < best_predicted(value, AIM)
@@ -146,8 +146,8 @@ def smooth(seed: int) -> NDArray[np.int64]:
 def test_orders_that_were_counted_are_compared_as_their_cut_offs_are_chosen() -> None:
     one = order(*map(tuple, smooth(0).tolist()), is_smooth=True)
     counted = replace(AIM, fixed_before=True)
-    assert np.max(counted.ranking_bounds(one)) == counted.best_rule(one)[2]
-    assert np.max(AIM.ranking_bounds(one)) < AIM.best_rule(one)[2]
+    assert np.max(counted.bounds(one)) == counted.best_rule(one)[2]
+    assert np.max(AIM.bounds(one)) < AIM.best_rule(one)[2]
     assert rank_key(one, AIM)[0] < rank_key(one, counted)[0] < 1
 
 
@@ -159,10 +159,10 @@ def test_predictions_of_related_cells_are_lowered_less_than_those_of_others() ->
         return np.broadcast_to(ratios, counts.shape[:2])
 
     # No outcome is looked at.
-    cells = CellCounts(cast(LevelMap, None), counts, predicted)
-    together = UnorderedCells.of("cells", cells)
-    alone = replace(together, cell_counts=replace(cells, predictor=None))
-    assert np.max(AIM.ranking_bounds(together)) > np.max(AIM.ranking_bounds(alone)) > 0
+    together = CellOrder(cast(LevelMap, None), counts, predicted).candidate("cells")
+    assert together.estimate is not None
+    alone = replace(together, estimate=replace(together.estimate, is_one_fit=False))
+    assert np.max(AIM.bounds(together)) > np.max(AIM.bounds(alone)) > 0
 
 
 # The predicted δ is 0.13 at ε = 0 and 0.10 at ε = 1: more than the first ε, less than the second.

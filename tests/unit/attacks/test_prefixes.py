@@ -17,8 +17,8 @@ from dpaudit.attacks.sequences import sequence_predictor
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.attacks.whitened import innovations
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import CellCounts, OrderedBins, UnorderedCells
-from dpaudit.levels.level_map import LevelMap
+from dpaudit.levels.candidates import CellOrder
+from dpaudit.levels.level_map import Grouped, LevelMap
 from dpaudit.outcomes import from_raw
 
 Rng = np.random.Generator
@@ -97,7 +97,6 @@ def test_entries_that_hang_on_the_last_one_are_learned_by_it() -> None:
     draws, later = drawn(sticky, 20_000), drawn(sticky, 50_000, seed=8)
     predicted, *_ = innovations(draws)
     (found,) = prefixes(draws)
-    assert isinstance(predicted, OrderedBins)
     assert predicted.scored is not None
     assert found.scored is not None
     score = found.scored.final_score()
@@ -219,19 +218,18 @@ def test_an_exceptional_sequence_keeps_its_own_counts() -> None:
     counts = np.random.default_rng(5).poisson(means)
     outcomes = from_raw(every_sequence())
     total = np.append(counts, [[0, 0]], axis=0)
-    cells = CellCounts(cast(LevelMap, None), total, sequence_predictor(outcomes, counts))
-    level, expected = cells.in_order()
-    assert level[-1] == 0
-    assert expected[0, 0] / expected[0].sum() < 0.05
+    cells = CellOrder(cast(LevelMap, None), total, sequence_predictor(outcomes, counts))
+    candidate = cells.candidate("cells")
+    level_map = candidate.level_map()
+    assert isinstance(level_map, Grouped)
+    assert level_map.group[-2] == 0
+    assert candidate.estimate is not None
+    expected = candidate.estimate.draws[0]
+    assert expected[0] / expected.sum() < 0.05
 
 
 def test_sequences_of_independent_entries_do_not_predict_each_other() -> None:
-    draws = drawn(bits, 20_000)
-    (cells,) = (one for one in atoms(draws) if isinstance(one, UnorderedCells))
-    assert cells.cell_counts is not None
-    assert cells.cell_counts.predictor is None
-    (cells,) = (
-        one for one in atoms(drawn(sparse_vector, 20_000)) if isinstance(one, UnorderedCells)
-    )
-    assert cells.cell_counts is not None
-    assert cells.cell_counts.predictor is not None
+    for mechanism, is_predicted in ((bits, False), (sparse_vector, True)):
+        (candidate,) = atoms(drawn(mechanism, 20_000))
+        assert isinstance(candidate.refit, CellOrder)
+        assert (candidate.refit.predictor is not None) is is_predicted

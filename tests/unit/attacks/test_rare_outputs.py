@@ -169,7 +169,7 @@ def test_what_came_up_once_is_no_cell() -> None:
 
 
 def rule_of(table: RareTable, point: ProfilePoint = PURE, coming: int = 100_000) -> Rule | None:
-    return table.rule([point], coming, 0.08)
+    return table.rule([point], coming)
 
 
 def guessed(rule: Rule | None, raw: Any) -> list[int]:
@@ -366,7 +366,7 @@ def test_without_a_leak_the_rare_rule_is_not_sure(noise: str) -> None:
     for seed in range(10):
         draws = leaking(noise, 0.0, seed, 12_500, p=0.0)
         for table in (RareTable.of(draws, 10), RareTable.of(draws, 100), frequent(draws)):
-            rule = table.rule([PURE], 87_500, 0.08)
+            rule = table.rule([PURE], 87_500)
             if rule is not None:
                 right, wrong = right_and_wrong(rule, leaking(noise, 0.0, seed, 100_000, p=0.0))
                 assert right + wrong < 2_000
@@ -415,7 +415,7 @@ def test_where_all_outputs_are_rare_no_rule_is_found_by_luck(
     for seed in range(2):
         draws = family(size, seed)
         table = frequent(draws) if often is None else RareTable.of(draws, often)
-        assert harmless(table.rule([PURE], 7 * size, 0.08), family(size, 2 + seed))
+        assert harmless(table.rule([PURE], 7 * size), family(size, 2 + seed))
 
 
 def frequent(draws: SelectionDraws) -> RareTable:
@@ -462,7 +462,7 @@ MIXED = (
 def test_an_output_of_one_input_is_guessed_however_often_it_repeats(kind: str, p: float) -> None:
     point = ProfilePoint(6.0, 0.0)
     table = frequent(mixed(kind, 50_000, 0, p))
-    rule = table.rule([point], 50_000_000, 0.08)
+    rule = table.rule([point], 50_000_000)
     assert rule is not None
     right, wrong = right_and_wrong(rule, mixed(kind, 50_000, 1, p))
     assert right == pytest.approx(25_000 * p, rel=0.3)
@@ -473,7 +473,7 @@ def test_an_output_of_one_input_is_guessed_however_often_it_repeats(kind: str, p
 def test_frequent_outputs_of_both_inputs_make_no_rule(kind: str) -> None:
     table = frequent(mixed(kind, 20_000, 0, 0.0))
     assert table.columns == []
-    assert table.rule([PURE], 10**9, 0.08) is None
+    assert table.rule([PURE], 10**9) is None
 
 
 @pytest.mark.parametrize("kind", ["integers", "value", "vectors"])

@@ -64,7 +64,7 @@ def test_one_sided_steps_and_constants_are_found() -> None:
 def test_a_score_that_is_the_log_ratio_is_followed_into_the_tails(slope: float) -> None:
     score = 4 * np.linspace(-1, 1, LEVELS) ** 5
     counts = tallied(slope * score, 3, 20_000)
-    assert np.abs(_best_fit(counts, score, None)[0] - slope * score).max() < 0.1
+    assert np.abs(_best_fit(counts, score)[0] - slope * score).max() < 0.1
     # Without it, the outermost levels cannot be told from their neighbours.
     assert np.abs(log_odds(counts) - slope * score).max() > 0.2
 
@@ -72,7 +72,7 @@ def test_a_score_that_is_the_log_ratio_is_followed_into_the_tails(slope: float) 
 def test_a_score_that_means_nothing_within_a_tail_is_not_followed() -> None:
     truth = one_ramp(24.0, 35.0)
     score = truth + np.linspace(-0.2, 0.2, LEVELS)
-    found, *_ = _best_fit(tallied(truth, 4), score, None)
+    found, *_ = _best_fit(tallied(truth, 4), score)
     assert np.ptp(found[:20]) == 0
 
 
@@ -134,29 +134,9 @@ def test_a_position_beyond_what_exp_can_hold_is_no_trouble() -> None:
     # Such is the sum of many runs' log-ratios; a warning would be an error here.
     counts = np.array([[0, 30], [1, 20], [10, 10], [20, 1], [30, 0]])
     score = np.array([-2000.0, -1000.0, 0.0, 1000.0, 2000.0])
-    found, *_ = _best_fit(counts, score, None)
+    found, *_ = _best_fit(counts, score)
     assert np.isfinite(found).all()
     assert (np.diff(found) >= 0).all()
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_ramps_are_linear_in_the_place_of_a_level(seed: int) -> None:
-    """Finer levels in the middle of a ramp: in their number it would be steep, flat, and steep."""
-    place = np.concatenate(
-        [np.arange(0.0, 25.0), 24.5 + np.arange(1.0, 11.0) / 10, np.arange(26, 51)]
-    )
-    truth = np.clip((place - 15) / 20, 0, 1) * 2 - 1
-    counts = tallied(truth, seed)
-    by_place, by_number = (_best_fit(counts, None, every)[0] for every in (place, None))
-    assert np.abs(by_place - truth).max() < 0.1
-    assert np.abs(by_place - truth).mean() < np.abs(by_number - truth).mean()
-    assert np.ptp(by_place[:14]) == 0
-    assert np.ptp(by_place[-14:]) == 0
-
-
-def test_places_that_are_numbers_of_levels_change_nothing() -> None:
-    counts = tallied(one_ramp(20.0, 33.0), 1)
-    assert np.allclose(log_odds(counts), _best_fit(counts, None, np.arange(float(LEVELS)))[0])
 
 
 @pytest.mark.parametrize("levels", [1, 2, 7, 32, 40])
