@@ -131,10 +131,6 @@ def point(dataset: float) -> Any:
     return Point(dataset, [1, None])
 
 
-async def waits(dataset: Any) -> Any:
-    return dataset
-
-
 def waits_for(dataset: Any, file: str) -> Any:
     while not os.path.exists(file):  # noqa: PTH110
         time.sleep(0.01)

@@ -86,6 +86,6 @@ def _answer(target: AnyTarget, both: Any, relation: Any, delta: float | None) ->
         try:
             return worker.claim(both, relation, delta)
         finally:
-            worker.child.kill()
+            worker.kill()
     function, _ = functions(target)
     return ask(function, Question(both, relation, delta, dict(resolved(target.params))))

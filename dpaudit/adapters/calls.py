@@ -2,7 +2,7 @@
 
 The sampler draws from a `Mechanism`. `SingleDraws` makes one call per draw; `Batches` makes one
 call for many draws ("a batch"). An exception that a call raises is the outcome of its draw
-(`Raised`). The end of a separate process is handled in `dpaudit.processes.child`.
+(`Raised`). The end of a separate process is handled in `dpaudit.adapters.in_child`.
 """
 
 from __future__ import annotations

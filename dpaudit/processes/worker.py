@@ -44,10 +44,10 @@ SLOTS = 8192
 HEAP = 1 << 24
 # Size in bytes of the shared memory: two counters of 8 bytes, 10 bytes for each slot, and the heap.
 MEMORY = 16 + 10 * SLOTS + HEAP
-# Kinds of an outcome; the shared memory holds the kind of the outcome in each slot. FLOAT, INTEGER,
-# BOOLEAN: the slot itself holds the outcome. TEXT: the outcome is a line of JSON on the heap, a
-# part of the memory after the slots; the lines are in the order of their slots.
-TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
+# Kinds of an outcome; the shared memory holds the kind of the outcome in each slot. FLOAT, INTEGER:
+# the slot itself holds the outcome. TEXT: the outcome is a line of JSON on the heap, a part of the
+# memory after the slots; the lines are in the order of their slots.
+TEXT, FLOAT, INTEGER = range(3)
 # The counter of complete draws has this value until the first draw of a request begins.
 NOT_BEGUN = (1 << 64) - 1
 # The JSON of a text shorter than this (in characters) is cached, since short texts often repeat.
@@ -76,7 +76,7 @@ def main(make: Callable[[], Service]) -> None:
     """
     sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != __file__.rpartition(os.sep)[0])]
     if os.environ.get(_CLOCK_SHIFT):
-        _file_of_dpaudit("processes", "other_clock.py").shift_as_asked()
+        _of_dpaudit("other_clock", "processes/other_clock.py").shift_as_asked()
     # Requests and replies get file descriptors of their own. Otherwise the mechanism could read
     # requests from standard input, or write into the replies on standard output. It now finds
     # standard input empty, and its standard output goes to standard error.
@@ -113,7 +113,7 @@ class Layout:
     The memory has one slot for the outcome of each draw of a request.
 
     counters: number of complete draws, and number of bytes used on the heap.
-    kinds: kind of the outcome in each slot (TEXT, FLOAT, INTEGER or BOOLEAN).
+    kinds: kind of the outcome in each slot: TEXT, FLOAT or INTEGER.
     arms: for each slot, the number of the dataset that its draw uses.
     floats, integers: the same memory as floats and as integers, one number in each slot.
     heap: outcomes that are not plain numbers, as lines of JSON.
@@ -204,7 +204,7 @@ class Service:
             `_prepared`.
         """
         self._with_torch_seeded(lambda: self._draw_singly(count, self._prepared(seed, how)))
-        self._check_unchanged()
+        self._check_unchanged(set(self._layout.arms[:count]))
         return {}
 
     def draw_batch(self, number: int, size: int, seed: int, batch: str, how: Any) -> Any:
@@ -229,7 +229,7 @@ class Service:
             end_if_forked(_OWNER, error)
             return {"failed": words(error)}
         end_if_forked(_OWNER)
-        self._check_unchanged()
+        self._check_unchanged({number})
         if _has_tensors() and _torch().is_tensor(type(outputs)):
             outputs = _readable(outputs)
         if not isinstance(outputs, (list, tuple)) and hasattr(outputs, "__array__"):
@@ -243,7 +243,7 @@ class Service:
         if is_array and outputs.dtype.kind in "biufcSU" and self._process is None:
             return {"array": [outputs.dtype.str, list(outputs.shape)]}, outputs.tobytes()
         listed = outputs.tolist() if is_array and outputs.ndim == 1 else outputs
-        return {"array": None}, _sent(_text, [self._processed(one) for one in listed])
+        return {"array": None}, b"[%b]" % b",".join(map(self._outcome, listed))
 
     def _with_torch_seeded(self, run: Callable[[], Any]) -> Any:
         """Return the result of `run()`. If this call was the first to import torch, torch's
@@ -323,12 +323,10 @@ class Service:
                         floats[place], kinds[place] = value, FLOAT
                     elif kind is int and value.bit_length() < 64:
                         integers[place], kinds[place] = value, INTEGER
-                    elif kind is bool:
-                        integers[place], kinds[place] = value, BOOLEAN
-                    elif kind is str and len(value) < _SHORT:
+                    elif kind is bool or (kind is str and len(value) < _SHORT):
                         text = _label(value)
                     else:
-                        text = _sent(_written, value)
+                        text = _written(value)
             if text is not None:
                 if len(text) > HEAP:
                     raise Refused(
@@ -343,16 +341,18 @@ class Service:
                 counters[1], kinds[place] = used, TEXT
             counters[0] = place + 1
 
-    def _processed(self, output: Any) -> Any:
+    def _outcome(self, output: Any) -> bytes:
+        """Return the JSON of an output of a batch."""
         try:
             if self._process is not None:
                 output = post_processed(self._process, output)
         except FAILURES as error:
-            return raised(error)
-        return _sent(encode, output)
+            return _text(raised(error))
+        return _written(output)
 
-    def _check_unchanged(self) -> None:
-        for number, digest in self._digests.items():
+    def _check_unchanged(self, numbers: set[int]) -> None:
+        for number in numbers:
+            digest = self._digests[number]
             if digest and _digest(self._datasets[number]) != digest:
                 raise Refused(
                     "the mechanism changes its input; change a copy instead", code="input-changed"
@@ -407,8 +407,8 @@ def _built(asked: dict[str, Any]) -> Callable[..., Any]:
         try:
             made = made(**init) if isinstance(init, dict) else made(*(init or ()))
         except FAILURES as error:
-            given = "" if init is None else f" with init={init!r}"
-            raise Refused(f"{path} cannot be made{given}: {words(error)}") from None
+            how = "without init (--init)" if init is None else f"with init={init!r}"
+            raise Refused(f"{path} cannot be made {how}: {words(error)}") from None
     elif init is not None:
         raise Refused(
             f"{path} is not a class, so init (--init) has no use; to call it, give factory: true "
@@ -419,9 +419,10 @@ def _built(asked: dict[str, Any]) -> Callable[..., Any]:
     elif _root(made) in _LIBRARIES:
         made = _library_claims().as_function(made)
     if not callable(made):
-        if asked["factory"]:
-            raise Refused(f"the factory {path} returned {made!r:.60}, which cannot be called")
-        raise Refused(f"{path} cannot be called; name the method that draws with call (--call)")
+        raise Refused(
+            f"{path} gives {made!r:.60}, which cannot be called; name the method that draws with "
+            "call (--call)"
+        )
     return made  # type: ignore[no-any-return]  # `callable` narrows Any to Any
 
 
@@ -430,21 +431,13 @@ def _root(made: Any) -> str:
 
 
 def _signature(function: Any) -> Any:
-    """Return a list of [name, kind, whether it is required] for the parameters of a function.
-    Return None if its signature cannot be read. Raises Refused for an async function and for a
-    generator function."""
-    inspect: Any = importlib.import_module("inspect")
-    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        name = getattr(function, "__qualname__", repr(function))
-        raise Refused(
-            f"{name} is an async or a generator function; give a plain function that "
-            "returns all at once"
-        )
+    """Return [name, kind, whether it is required] for each parameter of a function, None if its
+    signature cannot be read."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = importlib.import_module("inspect").signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
-    return [[one.name, int(one.kind), one.default is one.empty] for one in parameters]
+    return [[item.name, int(item.kind), item.default is item.empty] for item in parameters]
 
 
 def resolved(path: str) -> Any:
@@ -469,9 +462,7 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
     try:
         return getattr(owner, name)
     except AttributeError:
-        is_module = isinstance(owner, type(sys))
-        named = getattr(owner, "__name__", type(owner).__name__)
-        label = getattr(owner, "__file__", named) if is_module else named
+        label = getattr(owner, "__file__", getattr(owner, "__name__", type(owner).__name__))
         raise Refused(f"target {path!r}: {label} has no {name!r}") from None
 
 
@@ -480,7 +471,7 @@ def _file(path: str) -> Any:
     name = "dpaudit_file_" + "".join(one if one.isalnum() else "_" for one in str(file))
     if name not in sys.modules:
         sys.path.append(str(file.parent))
-        _load(name, file)
+        load(name, file)
     return sys.modules[name]
 
 
@@ -488,26 +479,10 @@ def _file(path: str) -> Any:
 _DPAUDIT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 
 
-@functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
-def _file_of_dpaudit(*names: str) -> Any:
-    """Import a file of dpaudit by its path, and return the module.
-
-    The import does not need an installed dpaudit, since this Python interpreter may lack it.
-
-    names: folder inside dpaudit, if any, and name of the file.
-    """
-    return _load("dpaudit_" + names[-1].partition(".")[0], os.path.join(_DPAUDIT, *names))  # noqa: PTH118
-
-
-@functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
-def _library_claims() -> Any:
-    """Import dpaudit's package `library_claims` by its path, and return it. dpaudit need not be
-    installed for this Python."""
-    folder = os.path.join(_DPAUDIT, "library_claims")  # noqa: PTH118
-    return _load("dpaudit_library_claims", os.path.join(folder, "__init__.py"), [folder])  # noqa: PTH118
-
-
-def _load(name: str, file: Any, folders: list[str] | None = None) -> Any:
+def load(name: str, file: Any) -> Any:
+    """Import a file, or a package by its `__init__.py`, under a name. Return the module."""
+    folder, _, base = str(file).rpartition(os.sep)
+    folders = [folder] if base == "__init__.py" else None
     spec: Any = importlib.util.spec_from_file_location(
         name, file, submodule_search_locations=folders
     )
@@ -516,9 +491,16 @@ def _load(name: str, file: Any, folders: list[str] | None = None) -> Any:
     return module
 
 
-_set_order = functools.partial(_file_of_dpaudit, "outcomes", "set_order.py")
-_frames = functools.partial(_file_of_dpaudit, "outcomes", "frames.py")
-_torch = functools.partial(_file_of_dpaudit, "torch_use.py")
+@functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
+def _of_dpaudit(name: str, file: str) -> Any:
+    """Import a file of dpaudit by its path, since this Python interpreter may lack dpaudit."""
+    return load("dpaudit_" + name, os.path.join(_DPAUDIT, file))  # noqa: PTH118
+
+
+_library_claims = functools.partial(_of_dpaudit, "library_claims", "library_claims/__init__.py")
+_set_order = functools.partial(_of_dpaudit, "set_order", "outcomes/set_order.py")
+_frames = functools.partial(_of_dpaudit, "frames", "outcomes/frames.py")
+_torch = functools.partial(_of_dpaudit, "torch_use", "torch_use.py")
 
 
 def _has_torch() -> bool:
@@ -750,18 +732,14 @@ def _text(node: Any) -> bytes:
 _label = functools.lru_cache(maxsize=1024)(_text)
 
 
-def _written(value: Any) -> bytes:
-    return _text(encode(value))
+def _written(output: Any) -> bytes:
+    """Return the JSON of an output.
 
-
-def _sent(write: Callable[[Any], Any], output: Any) -> Any:
-    """Return `write(output)`, where `write` turns an output into JSON.
-
-    If memory runs out, return the MemoryError as the outcome of the draw. Raise Refused in place of
-    any other exception: the mechanism did not raise it, so it must not count as an outcome.
+    If memory runs out, the MemoryError is the outcome of the draw. Raise Refused in place of any
+    other exception: the mechanism did not raise it, so it must not count as an outcome.
     """
     try:
-        return write(output)
+        return _text(encode(output))
     except RecursionError:
         raise Refused(
             "the mechanism returns outputs that contain themselves, or have more than 50 levels; "
@@ -769,8 +747,7 @@ def _sent(write: Callable[[Any], Any], output: Any) -> Any:
             code="output-too-large",
         ) from None
     except MemoryError as error:
-        node = raised(error)
-        return node if write is encode else _text(node)
+        return _text(raised(error))
     except FAILURES as error:
         raise Refused(
             f"the mechanism returns an output of type {type(output).__qualname__} that cannot be "

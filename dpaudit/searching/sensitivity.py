@@ -17,8 +17,10 @@ from functools import partial
 from numbers import Real
 from typing import Any, Literal
 
-from dpaudit.adapters.calls import bind
-from dpaudit.adapters.isolation import IsolatedFunction
+import numpy as np
+
+from dpaudit.adapters.calls import as_python, bind
+from dpaudit.adapters.isolation import Isolated
 from dpaudit.errors import DatasetError, MechanismError, Name, TargetError, UsageError
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.inputs.values import FORMS, resolved
@@ -353,9 +355,11 @@ def _function(target: Target) -> Iterator[Callable[[Any], Any]]:
     """Inside the context, provide the function of a target as a function whose only argument is the
     dataset. Raises TargetError."""
     if isinstance(target, IsolatedTarget):
-        with closing(IsolatedFunction(target)) as elsewhere:
-            _check_calling(elsewhere.known, target)
-            yield elsewhere
+        with closing(Isolated(target)) as mechanism:
+            _check_calling(mechanism.how, target)
+            # Each call has a new seed, so that a second call shows whether there is noise.
+            rng = np.random.default_rng(0)
+            yield lambda dataset: next(iter(as_python(mechanism.sample_each([dataset], rng))))
         return
     function, _ = functions(target)
     how = calling(function, target, is_made=is_made(target))

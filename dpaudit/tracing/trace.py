@@ -17,7 +17,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from dpaudit.adapters.isolation import Patience, Worker
+from dpaudit.adapters.isolation import Worker
 from dpaudit.certificates.traced import CUT, Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import MechanismError, TargetError, UsageError
@@ -27,7 +27,7 @@ from dpaudit.inputs.pairs import describe_pair
 from dpaudit.inputs.records import are_equal
 from dpaudit.inputs.values import resolved
 from dpaudit.processes import worker
-from dpaudit.processes.child import Ended, TimedOut, countdown
+from dpaudit.processes.child import Clock, Ended, TimedOut, countdown
 from dpaudit.processes.exchange import pickled
 from dpaudit.targets.construction import functions, is_made
 from dpaudit.targets.parameters import calling
@@ -369,13 +369,13 @@ def couple_elsewhere(
         process.prepare((d1, d2), list(follow), list(primitives), list(claim))
         return process.couple(seeds, seconds)
     except TimedOut:
-        if not process.patience_is_over:
-            return _nothing(OVER)
-        return _nothing(f"a run took more than {target.limits.timeout:g} s")
+        if process.run_is_late:
+            return _nothing(f"a run took more than {target.limits.timeout:g} s")
+        return _nothing(OVER)
     except Ended as end:
         return _nothing(f"a run ended its process: {end}")
     finally:
-        process.child.kill()
+        process.kill()
 
 
 class _Tracer(Worker):
@@ -383,7 +383,7 @@ class _Tracer(Worker):
     requests to the script and receives the records of the runs."""
 
     script = tracer.__file__
-    _patience: Patience | None = None
+    _clocks: Sequence[Clock] = ()
 
     def prepare(
         self,
@@ -392,13 +392,12 @@ class _Tracer(Worker):
         primitives: list[str | Callable[..., Any]],
         claim: list[tuple[float, float]],
     ) -> None:
-        how = self.known.data, self.known.rng, self.known.batch or self.known.alone
+        how = self.calling.data, self.calling.rng, self.calling.batch or self.calling.alone
         for which, dataset in enumerate(datasets):
             self.take(which, dataset)
         try:
-            self._ask(
+            self.ask(
                 "prepare",
-                countdown(math.inf),
                 how=how,
                 primitives=pickled(primitives, "a primitive"),
                 follow=follow,
@@ -430,18 +429,14 @@ class _Tracer(Worker):
             raise MechanismError(why, code="process-failed") from None
 
     @property
-    def patience_is_over(self) -> bool:
+    def run_is_late(self) -> bool:
         """Whether the present run of the process has reached the time-out of the target."""
-        return self._patience is not None and self._patience.left() <= 0
+        return any(clock() <= 0 for clock in self._clocks)
 
     def _runs(self, name: str, most: float, **arguments: Any) -> Any:
-        counters = self._layout.counters
-        counters[0] = worker.NOT_BEGUN
-        left = [countdown(most), self._watch.waiting(self._name, counters).left]
-        if self._timeout is not None:
-            self._patience = Patience(self._timeout, counters, -1)
-            left.append(self._patience.left)
-        return self._ask(name, *left, **arguments)
+        self._layout.counters[0] = worker.NOT_BEGUN
+        self._clocks = self.clocks(-1)
+        return self.ask(name, countdown(most), *self._clocks, **arguments)
 
 
 def _nothing(over: str | None) -> Runs:

@@ -9,7 +9,6 @@ dpaudit installed, so the package `runs` is imported from its files, under a pri
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import sys
 
@@ -21,29 +20,14 @@ _HERE = __file__.rpartition(os.sep)[0]
 _RUNS = "_dpaudit_runs"
 
 
-def _load(name: str, file: str, folder: str | None = None) -> Any:
-    """Import a Python file under another module name, and return the module.
-
-    folder: If the file is the `__init__.py` of a package, the folder of the package; None if the
-        file is a single module.
-    """
-    folders = None if folder is None else [folder]
-    spec: Any = importlib.util.spec_from_file_location(
-        name, file, submodule_search_locations=folders
-    )
-    sys.modules[name] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 if __name__ != "__main__":
     from dpaudit.processes import worker
-else:  # modules in the folder of this script must not hide modules of the user with equal names
-    sys.path[:] = [one for one in sys.path if one != _HERE]
-    _processes = os.path.join(_HERE.rpartition(os.sep)[0], "processes")  # noqa: PTH118  # in short
-    sys.path.insert(0, _processes)
-    worker = _load("_dpaudit_worker", os.path.join(_processes, "worker.py"))  # noqa: PTH118
-    sys.path.remove(_processes)
+else:  # modules in the folders of dpaudit must not hide modules of the user with equal names
+    sys.path[:] = [folder for folder in sys.path if folder != _HERE]
+    sys.path.insert(0, os.path.join(_HERE.rpartition(os.sep)[0], "processes"))  # noqa: PTH118
+    import worker  # type: ignore[import-not-found, no-redef]
+
+    del sys.path[0], sys.modules["worker"]
 
 
 _MODULES = ("coupling", "patching", "places", "primitives.own", "running")
@@ -64,8 +48,7 @@ class Tracing(worker.Service):
         """
         try:
             if _RUNS not in sys.modules:
-                runs = os.path.join(_HERE, "runs")  # noqa: PTH118  # in short
-                _load(_RUNS, os.path.join(runs, "__init__.py"), runs)  # noqa: PTH118
+                worker.load(_RUNS, os.path.join(_HERE, "runs", "__init__.py"))  # noqa: PTH118
             self._modules = {name: importlib.import_module(_RUNS + "." + name) for name in _MODULES}
         except ImportError as error:
             raise worker.Refused(

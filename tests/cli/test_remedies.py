@@ -103,7 +103,7 @@ MEANT: list[tuple[tuple[str, ...], str]] = [
     ),
     (
         ("m.py:make", *ASKED, "--factory", "--param", "scale=2", "--isolate"),
-        "--init '{scale: 2}'",
+        "m.py:make cannot be made without init (--init)",
     ),
     (("m.py:make_default", *ASKED, "--factory", "--param", "scale=2"), "--init '{scale: 2}'"),
     (
@@ -131,9 +131,8 @@ MEANT: list[tuple[tuple[str, ...], str]] = [
     (("-", *ASKED), "target '-'"),
     (("/dev/zero", *ASKED), "target '/dev/zero' is a device"),
     (("m.py:nothing", *ASKED, "--factory"), "returned None"),
-    (("m.py:nothing", *ASKED, "--factory", "--isolate"), "returned None"),
+    (("m.py:nothing", *ASKED, "--factory", "--isolate"), "gives None"),
     (("m.py:nosuch", *ASKED, "--isolate"), "{folder}/m.py has no 'nosuch'\n"),
-    (("m.py:generator", *ASKED, "--isolate"), "generator"),
     (
         ("m.py:laplace", "--d1", "0", "--d2", "1", "--tradeoff", "[[0,1],"),
         "--tradeoff='[[0,1],'",

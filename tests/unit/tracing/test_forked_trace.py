@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +16,7 @@ from dpaudit import PureDP
 from dpaudit.targets.target import AnyTarget, CallableTarget, CommandTarget
 from dpaudit.tracing import forked_trace
 from dpaudit.tracing.forked_trace import trace_apart
+from tests import sent
 
 Rng = np.random.Generator
 calls: list[int] = []
@@ -53,19 +54,6 @@ def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.monotonic() - began < 20
 
 
-def test_an_import_of_the_tracer_that_takes_too_long_is_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(forked_trace, "_LOADING_SECONDS", 0.2)
-    monkeypatch.setattr(forked_trace, "_forks", itertools.count())  # the first copy imports
-    monkeypatch.setattr(forked_trace, "import_module", lambda name: time.sleep(60))
-    began = time.monotonic()
-    found = traced(half)
-    assert found.likely is None
-    assert "0 seconds" in found.cut
-    assert time.monotonic() - began < 20
-
-
 def test_what_is_known_to_be_slow_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     assert traced(half).cut is None
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a copy was made"))
@@ -89,6 +77,18 @@ def test_a_mechanism_that_ends_the_process_ends_the_copy() -> None:
 def test_what_shows_nothing_and_what_cannot_be_traced_is_none() -> None:
     assert traced(lambda rows: 3) is None
     assert trace_apart(CommandTarget(words=("./p",)), 0, 1, PureDP(1.0), pace=0.0) is None
+
+
+def test_elsewhere_a_new_interpreter_makes_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = CallableTarget(function=sent.single)
+    here = trace_apart(target, 0, 3, PureDP(0.1), pace=0.0)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    elsewhere = trace_apart(target, 0, 3, PureDP(0.1), pace=0.0)
+    assert here is not None
+    assert elsewhere is not None
+    assert elsewhere.findings == here.findings
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("a copy was made"))
+    assert traced(lambda rows, rng: half(rows, rng)) is None  # cannot be sent
 
 
 def test_no_copy_stays(monkeypatch: pytest.MonkeyPatch) -> None:
