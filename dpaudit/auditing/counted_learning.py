@@ -267,7 +267,7 @@ def learn_by_counting(
     plan, blocks = ledger.plan, 0
     until = plan.next_freeze_check(ledger.spent)
     while True:
-        ledger.bet_with(learned.beliefs)
+        ledger.set_beliefs(learned.beliefs)
         ledger.begin_witnesses(learned, counted_learning.selection)
         measure = counted_learning.measure(learned.portfolio)
         refit_at = plan.next_refit(ledger.spent, until, ledger.point.delta)

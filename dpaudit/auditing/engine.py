@@ -110,7 +110,7 @@ def _audited(journal: Journal, on_progress: Notify | None, check: Check | None) 
     except MechanismError as error:
         ending = failed(source.spec, error, certificates)
     except StopAudit:
-        if len(ledgers) > len(certificates) and ledgers[-1].recorded is not None:
+        if len(ledgers) > len(certificates) and ledgers[-1].checkpoint is not None:
             certificates.append(_interrupted(ledgers[-1]))
         if check is None or not certificates:
             raise

@@ -78,18 +78,18 @@ def strongest_rule(
     return portfolio.only(int(np.argmax(evidence)))
 
 
-def event_since(
-    events: Sequence[tuple[int, Portfolio]], selection: SelectionDraws, sizes: Iterable[int]
+def early_rule(
+    rules: Sequence[tuple[int, Portfolio]], selection: SelectionDraws, sizes: Iterable[int]
 ) -> tuple[Portfolio, list[Tally]]:
     """Return an early rule, and counts of all later draws by its levels, block by block.
 
     The rule is the latest that was learned from at most half of the draws, or else the first.
 
-    events: rules, each with the number of draws that it was learned from.
+    rules: each with the number of draws that it was learned from.
     selection: all draws.
     sizes: number of draws of each block.
     """
-    early = [event for event in events if 2 * event[0] <= selection.size] or events[:1]
+    early = [rule for rule in rules if 2 * rule[0] <= selection.size] or rules[:1]
     begin, portfolio = early[-1]
     ends = accumulate(sizes)
     tallies = []

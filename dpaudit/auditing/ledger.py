@@ -45,7 +45,7 @@ _NO_RULE = FrozenRule("main", 1.0, "", (1, -1, 0))
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class Checkpoint:
     """The state of a ledger at the end of a block.
 
     blocks: number of blocks.
@@ -74,7 +74,7 @@ class Ledger:
     warnings: reasons to doubt the draws so far.
     spent: number of draws so far.
     refuted_after: number of draws after which a bet refuted the claim; None if no bet has.
-    recorded: the state after the last block, which an exception at any moment leaves whole; None
+    checkpoint: the state after the last block, which an exception at any moment leaves whole; None
         before the first block.
     """
 
@@ -91,7 +91,7 @@ class Ledger:
         self.spec, self.number, self.plan = spec, number, plan
         self.probe, self.drawer = probe, drawer
         self._notify = notify
-        self.bet_against(spec.tested.point())
+        self.set_point(spec.tested.point())
         self.rounds: list[Beliefs] = []
         self.blocks: list[Block] = []
         self.heads: list[Head] = []
@@ -99,9 +99,9 @@ class Ledger:
         self.warnings: list[str] = []
         self.spent = 0
         self.refuted_after: int | None = None
-        self.recorded: Recorded | None = None
+        self.checkpoint: Checkpoint | None = None
 
-    def bet_against(self, point: ProfilePoint) -> None:
+    def set_point(self, point: ProfilePoint) -> None:
         """Set the point (ε, δ) of the claim that bets try to refute, and reset the wealth of the
         bettors. This is allowed only before the first bet.
         """
@@ -131,7 +131,7 @@ class Ledger:
         return self.refuted_after is not None and self._can_confirm(0)
 
     @property
-    def tested(self) -> list[Tally]:
+    def after_learning(self) -> list[Tally]:
         """The tally of each block that was not used for learning."""
         return [block.tally for block in self.blocks if block.stage != "learning"]
 
@@ -169,7 +169,7 @@ class Ledger:
             largest = max(largest, self.divergences.log_wealth)
         return math.exp(min(largest, 700.0))  # beyond 700, exp would overflow
 
-    def bet_with(self, beliefs: Beliefs) -> None:
+    def set_beliefs(self, beliefs: Beliefs) -> None:
         beliefs = replace(beliefs, early=self.ends_by_bets)
         self.rounds.append(beliefs)
         self.wealth.believe(beliefs)
@@ -208,7 +208,7 @@ class Ledger:
             total = sum(looks, Tally.empty(rule.levels))
         if self.divergences is not None:
             self.divergences.record_draws(released)
-        self.write("learning", total, is_bet_on=rule is not None)
+        self.record("learning", total, is_bet_on=rule is not None)
         return released
 
     def _looks_to_refutation(self, looks: Sequence[Tally]) -> int:
@@ -261,12 +261,12 @@ class Ledger:
             if is_bet_on and self.divergences is not None:
                 witnesses = len(self.divergences.counters)
                 self.divergences.record(drawn.others[len(drawn.others) - witnesses :])
-            self.write(stage, drawn.tally, is_bet_on=is_bet_on)
+            self.record(stage, drawn.tally, is_bet_on=is_bet_on)
             yield drawn
             if is_bet_on and self.may_stop:
                 return
 
-    def write(self, stage: Stage, tally: Tally, *, is_bet_on: bool) -> None:
+    def record(self, stage: Stage, tally: Tally, *, is_bet_on: bool) -> None:
         """Record the tally of a block, bet on it if `is_bet_on`, and report the progress."""
         if is_bet_on:
             self.wealth.record([tally])
@@ -278,7 +278,7 @@ class Ledger:
         if self.refuted_after is None and is_refuted:
             self.refuted_after = self.spent
         bets = None if self.divergences is None else self.divergences.recorded
-        self.recorded = Recorded(len(self.blocks), self.refuted_after, bets)
+        self.checkpoint = Checkpoint(len(self.blocks), self.refuted_after, bets)
         self._notify(self)
 
     def _can_confirm(self, coming: int) -> bool:
@@ -294,7 +294,7 @@ class Ledger:
         §4), so the bound is valid whatever decided the moment: an exception may have interrupted
         the run anywhere. Raises ValueError before the first block.
         """
-        spec, plan, recorded = self.spec, self.plan, self.recorded
+        spec, plan, recorded = self.spec, self.plan, self.checkpoint
         if recorded is None:
             raise ValueError("no block was drawn")
         blocks = tuple(self.blocks[: recorded.blocks])

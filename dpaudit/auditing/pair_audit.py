@@ -33,7 +33,7 @@ from dpaudit.attacks.objective import Objective
 from dpaudit.auditing import pace
 from dpaudit.auditing.counted_learning import CountedLearning, learn_by_counting
 from dpaudit.auditing.exact_tests import (
-    event_since,
+    early_rule,
     frozen_rules,
     not_counted,
     several_points,
@@ -114,7 +114,7 @@ class PairAudit:
         self._learned_from = 0
         # Rules learned so far, each with its number of draws, if bets alone may end the run: one of
         # their events then illustrates the refutation.
-        self._events: list[tuple[int, Portfolio]] = []
+        self._early_rules: list[tuple[int, Portfolio]] = []
         declared = spec.statistics.range
         self._range = None if declared is None else FiniteRange.of(declared)
 
@@ -146,18 +146,18 @@ class PairAudit:
         ledger, plan = self._ledger, self._plan
         if ledger.may_stop and ledger.ends_by_bets:
             sizes = (block.draws for block in ledger.blocks)
-            rule, tallies = event_since(self._events, self._selection, sizes)
+            rule, tallies = early_rule(self._early_rules, self._selection, sizes)
             return self._ended_by_bets(rule, tallies)
         measure, witness = self._freeze(learned)
         total: Counted | None = None
         if not ledger.may_stop:  # else bets have refuted the claim during learning
-            ledger.bet_with(learned.beliefs)
+            ledger.set_beliefs(learned.beliefs)
             ledger.begin_witnesses(learned, self._selection)
             total = self._count("certification", plan.certifying_sizes(ledger.spent), measure)
             if not ledger.may_stop:
                 return self._tested("certification", measure, total, witness)
             if ledger.ends_by_bets:
-                return self._ended_by_bets(measure.portfolio.only(0), ledger.tested)
+                return self._ended_by_bets(measure.portfolio.only(0), ledger.after_learning)
         # Bets have refuted the claim. The confirmation counts only new draws. So its rule may be
         # chosen on all earlier draws, including those that the bets used.
         tally = None if total is None else total.tally
@@ -180,7 +180,7 @@ class PairAudit:
             return learned
         learned = self._fit(early=ledger.may_stop)
         if not (learned.predicts_bound or ledger.may_stop) and plan.extend_buffer():
-            ledger.bet_with(learned.beliefs)
+            ledger.set_beliefs(learned.beliefs)
             self._fill_buffer(learned)
             learned = self._fit(early=ledger.may_stop)
         self._observe(Kept(self._selection, is_complete=True))
@@ -219,10 +219,12 @@ class PairAudit:
                 self._learned_from, spent, until, points, full=full, ends_by_bets=ends_by_bets
             ):
                 learned = self._fit()
-                ledger.bet_with(learned.beliefs)
+                ledger.set_beliefs(learned.beliefs)
                 ledger.begin_witnesses(learned, self._selection)
-                if ends_by_bets and (not self._events or spent >= 2 * self._events[-1][0]):
-                    self._events.append((spent, learned.portfolio.only(0)))
+                if ends_by_bets and (
+                    not self._early_rules or spent >= 2 * self._early_rules[-1][0]
+                ):
+                    self._early_rules.append((spent, learned.portfolio.only(0)))
         return learned
 
     def _fit(self, *, early: bool = True) -> Learned:
@@ -232,7 +234,7 @@ class PairAudit:
             # Choose the point (ε, δ) of the claim to test. These draws may choose it: the claim is
             # tested on later draws, and no bet was made yet.
             point = best_point(selection, self._claim, self._ledger.coming, attacks)
-            self._ledger.bet_against(point)
+            self._ledger.set_point(point)
             self._has_point = True
         self._learned_from = selection.size
         objective = self._objective()
@@ -299,7 +301,7 @@ class PairAudit:
 
         measure, total: the frozen rules that counted the draws of the test, and the counts.
         """
-        rule, atoms, tallies = measure.portfolio, measure.atoms, self._ledger.tested
+        rule, atoms, tallies = measure.portfolio, measure.atoms, self._ledger.after_learning
         declared = self._declared(total if stage == "certification" else None)
         counts = Counts(stage, rule, rule.guesses, tallies, self._kept)
         self._observe(counts)
