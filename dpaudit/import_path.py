@@ -47,9 +47,8 @@ PACKAGES = {
     "pydp": "python-dp",
     "tmlt": "tmlt.core",
 }
-_NO_PATH = (
-    "target {!r} is not an import path; write package.module:function, or path/to/file.py:function"
-)
+_FORMS = "package.module:function or path/to/file.py:function"
+_NO_PATH = f"target {{!r}} is not an import path; write {_FORMS}"
 
 
 def resolve(path: str) -> Any:
@@ -90,14 +89,6 @@ def split(path: str) -> tuple[str, str]:
         is_missing = path.endswith(".py") and not Path(path).is_file()
         code = "module-not-found" if is_missing else "import-path-invalid"
         raise TargetError(_why_without_colon(path), code=code)
-    if "::" in path:  # pytest's notation, `file.py::Class::method`
-        module_name, _, attribute = path.partition("::")
-        plain = f"{module_name}:{attribute.replace('::', '.').replace(':', '.')}"
-        raise TargetError(f"target {path!r}: write one colon, {plain}", code="import-path-invalid")
-    if module_name and "(" in attribute:
-        named = f"{module_name}:{attribute.partition('(')[0]}"
-        why = f"target {path!r}: name the function alone, without a call, {named}"
-        raise TargetError(why, code="import-path-invalid")
     is_divided = ":" in module_name and not is_file(module_name)
     if not module_name or is_divided or not all(map(str.isidentifier, attribute.split("."))):
         raise TargetError(_NO_PATH.format(path), code="import-path-invalid")
@@ -111,8 +102,7 @@ def is_file(module_name: str) -> bool:
 
 def located(path: str, base: Path | None) -> str:
     """Put the folder `base` before an import path such as `mine.py:f` if its file exists in `base`
-    but not in the working directory. If it exists in neither, do so if only `base` has a file with
-    a similar name, which the error message then suggests. Return any other path unchanged.
+    but not in the working directory. Return any other path unchanged.
 
     base: the folder, such as the folder of a configuration file; None: return the path unchanged.
     """
@@ -120,12 +110,7 @@ def located(path: str, base: Path | None) -> str:
     if base is None or not colon or not is_file(module_name) or Path(module_name).is_file():
         return path
     file = base / module_name
-    is_there = file.is_file() or (_has_similar(file) and not _has_similar(Path(module_name)))
-    return f"{file}:{attribute}" if is_there else path
-
-
-def _has_similar(file: Path) -> bool:
-    return did_you_mean_file(file.name, _python_files(file.parent)) != ""
+    return f"{file}:{attribute}" if file.is_file() else path
 
 
 def public_callables(owner: Any) -> list[str]:
@@ -158,68 +143,26 @@ def list_names(names: Iterable[str]) -> str:
 
 
 def _why_without_colon(path: str) -> str:
+    file = Path(path)
     if path.endswith(".py"):
-        if not Path(path).is_file():
-            return f"{_no_such_file(path, Path(path).resolve())} A target is named {path}:NAME."
+        if not file.is_file():
+            return f"{_no_such_file(path, file.resolve())} A target is named {path}:NAME."
         there = ""
         with suppress(TargetError):  # failing code is reported when the path has a function
             make_importable(os.getcwd())
             there = list_names(public_callables(file_module(path)))
         ending = f".{there}" if there else ""
         return f"target {path!r} names a file only; add the function: {path}:NAME{ending}"
-    if Path(path).is_file():
-        return (
-            f"target {path!r} is neither a Python nor a YAML file; a mechanism is named "
-            "package.module:function or path/to/file.py:function, and a file of audits ends in "
-            ".yaml"
-        )
-    if _is_module(path):
-        return f"target {path!r} is a {_inside(_named_module(path))}"
-    there = describe_non_file(Path(path)) if path else ""
-    if there:
-        return f"target {path!r} is {there}, not a Python file; write path/to/file.py:function"
-    head, _, tail = path.rpartition(".")
-    if head and _is_module(head):
-        package = _named_module(head)
-        if hasattr(package, "__path__") and not hasattr(package, tail):
-            return _no_such_module(path, path)
-    file = Path(path)
+    if file.is_file():
+        return f"target {path!r} is neither a Python nor a YAML file; write {_FORMS}"
+    kind = describe_non_file(file) if path else ""
+    if kind:
+        return f"target {path!r} is {kind}, not a Python file; write {_FORMS}"
     if file.suffix.startswith(".y"):
         known = (other.name for other in sorted(file.parent.glob("*.y*ml")))
         if near := did_you_mean_file(file.name, known, str(file.parent)):
             return f"there is no file {path!r}.{near}"
-    example = _in_file(path)
-    if not example and not all(part.isidentifier() for part in path.split(".")):
-        return _NO_PATH.format(path)
-    example = example or (f"{head}:{tail}" if head else f"FILE.py:{path} or MODULE:{path}")
-    return f"target {path!r} has no ':' between module and function; write {example}"
-
-
-def _in_file(path: str) -> str:
-    """Return `folder/file.py:function` for a path `folder/file/function`, which the user probably
-    wrote by mistake. Return "" if `folder/file.py` does not exist."""
-    head, _, tail = path.rpartition("/")
-    if Path(f"{path}.py").is_file():
-        return f"{path}.py:NAME"
-    return f"{head}.py:{tail}" if head and Path(f"{head}.py").is_file() else ""
-
-
-def _is_module(name: str) -> bool:
-    make_importable(os.getcwd())
-    with suppress(Exception, SystemExit):  # the code of a parent package may raise anything
-        return importlib.util.find_spec(name) is not None
-    return False
-
-
-def _inside(module: ModuleType) -> str:
-    """Return the end of the error message for an import path that names only a module or package.
-    The text shows how to name an object in it: `module; name what is in it: my.module:NAME`."""
-    name, callables = module.__name__, public_callables(module)
-    modules = _siblings(name)
-    if modules and not callables:
-        there = f"{name}.MODULE:NAME.{list_names(modules)}"
-        return f"package; name what is in one of its modules: {there}"
-    return f"module; name what is in it: {name}:NAME.{list_names(callables)}"
+    return _NO_PATH.format(path)
 
 
 def _attribute(owner: Any, name: str, path: str) -> Any:
@@ -247,7 +190,7 @@ def _named_module(name: str) -> ModuleType:
         # If the module that Python did not find is `name` or a package that contains it, the user's
         # path is wrong. Otherwise the user's module exists, and an import inside it fails.
         if error.name and f"{name}.".startswith(f"{error.name}."):
-            why = _no_such_module(name, error.name)
+            why = _no_such_module(error.name)
             raise TargetError(why, code="module-not-found") from None
         raise _broken(name, error) from error
     except (Exception, SystemExit) as error:
@@ -261,12 +204,10 @@ def make_importable(folder: str) -> None:
         sys.path.insert(0, folder)
 
 
-def _no_such_module(name: str, missing: str) -> str:
+def _no_such_module(missing: str) -> str:
     parent, _, child = missing.rpartition(".")
     siblings = _siblings(parent)
     suggestion = did_you_mean(child, siblings)
-    if parent and not suggestion:  # a file with a wrong ending, such as mine.pyy
-        suggestion = did_you_mean_file(name, (file.name for file in Path().glob("*.py")))
     if not parent:
         there = f"there is no module {missing!r} in {os.getcwd()} or on sys.path"
         return f"{there}{_install(missing)}" if missing in PACKAGES else f"{there}.{suggestion}"

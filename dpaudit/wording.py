@@ -99,8 +99,6 @@ def shown(value: object, width: int = 60) -> str:
 # Smallest similarity (0 to 1, by difflib) between a wrong name and the name that a message
 # suggests. Names that share only their length or their ending are less similar.
 _SIMILAR = 0.66
-# Beginnings of a wrong name that negate the rest: a name without them means the opposite.
-_NEGATIONS = ("no-", "no_", "no ", "non-", "none", "not-", "not_", "not ", "without")
 # Smallest number of letters of a wrong name for which a message suggests a similar name.
 _LETTERS = 3
 # A message about a wrong name lists all known names. If the message suggests a similar name, the
@@ -125,97 +123,58 @@ def did_you_mean_or_known(wrong: str, known: Sequence[str]) -> str:
 
 
 def did_you_mean_file(wrong: str, names: Iterable[str], folder: str = "") -> str:
-    """Return `" Did you mean 'x'?"`, where x is the file name most similar to a wrong one, or `""`.
+    """Return `" Did you mean 'x'?"`, where x is the file with the most similar name and a similar
+    ending, or `""`.
 
-    names: names of existing files. If none of them is similar as a whole, names without endings are
-        compared, among files with a similar ending.
+    names: names of existing files.
     folder: path of their folder as the user wrote it, which is put in front of x.
     """
-    near = _nearest_file(wrong, names)
-    return _guess(f"{folder}/{near}" if near and folder not in ("", ".") else near)
-
-
-def _nearest_file(wrong: str, names: Iterable[str]) -> str | None:
-    known = list(names)
-    near = _alike(wrong, known)
-    if near:
-        return near[0]
     # Imported inside the function, since most runs do not need difflib.
     import difflib
 
     stem, ending = _parts(wrong)
-    of_kind = {
-        name: name + suffix
-        for name, suffix in map(_parts, known)
-        if difflib.SequenceMatcher(None, suffix.lower(), ending.lower()).ratio() >= _SIMILAR
-    }
-    close = [stem] if stem in of_kind else []
-    if not close and len(stem) >= _LETTERS - 1:
-        close = difflib.get_close_matches(stem, of_kind, n=1, cutoff=_SIMILAR)
-    return of_kind[close[0]] if close else None
+    stems: dict[str, str] = {}
+    for name in names:
+        its_stem, its_ending = _parts(name)
+        alike = difflib.SequenceMatcher(None, its_ending.lower(), ending.lower()).ratio()
+        if not ending or alike >= _SIMILAR:
+            stems.setdefault(its_stem, name)
+    near = stem if stem in stems else nearest(stem, stems)
+    if near is None:
+        return ""
+    return _guess(f"{folder}/{stems[near]}" if folder not in ("", ".") else stems[near])
 
 
 def why_no_confidence(value: float, example: str) -> str | None:
-    """Return the end of an error message if `value` is not a valid confidence, else None.
-
-    A confidence is in [0.5, 1). A number below 0.5 is probably meant as the probability of a false
-    alarm, such as 0.05 for a confidence of 0.95, so the message suggests 1 minus the number.
+    """Return the end of an error message if `value` is not a valid confidence, in [0.5, 1), else
+    None.
 
     example: a valid confidence, as text.
     """
     if 0.5 <= value < 1:
         return None
-    from decimal import Decimal  # here, since most runs need no Decimal
-
-    other = float(1 - Decimal(str(float(value)))) if 0 < value < 0.5 else 1.0
-    meant = f"; did you mean {other}?" if other < 1 else ""
-    return f"must be a number from 0.5 to below 1, such as {example}{meant}"
+    return f"must be a number from 0.5 to below 1, such as {example}"
 
 
 def nearest(wrong: str, known: Iterable[str]) -> str | None:
-    """Return the known name that the user probably meant by a wrong name, or None.
-
-    These are tried in turn: a name that differs only in case; the shortest name that begins with
-    the wrong name; a similar name (difflib); and, for a wrong name of two letters, the only name
-    that has one letter more.
-    """
+    """Return the known name nearest to a wrong name, or None: one that differs only in case, else
+    the shortest that begins with the wrong name, else a similar one (difflib)."""
     names = list(known)
-    near = _alike(wrong, names)
-    letters = len(wrong.lstrip("-."))
-    if not near and letters >= _LETTERS:
-        import difflib
+    near = [name for name in names if name.lower() == wrong.lower()]
+    if not near and len(wrong.lstrip("-.")) >= _LETTERS:
+        near = sorted((name for name in names if name.startswith(wrong)), key=len)
+        if not near:
+            import difflib
 
-        near = difflib.get_close_matches(wrong, names, n=1, cutoff=_SIMILAR)
-    if not near and letters == _LETTERS - 1 and wrong.isalpha():
-        # Names with one letter more than the wrong name. The first letter must be the same.
-        near = [
-            name
-            for name in names
-            if wrong in {name[:place] + name[place + 1 :] for place in range(1, len(name))}
-        ]
-        near = near if len(near) == 1 else []
-    return near[0] if near and not _is_negated(wrong.lower(), near[0].lower()) else None
-
-
-def _is_negated(wrong: str, near: str) -> bool:
-    """Return whether a wrong name, such as `no-violation`, is the opposite of a known name."""
-    if near.startswith(_NEGATIONS):
-        return False
-    return wrong.startswith(_NEGATIONS) or (wrong.startswith("no") and wrong.endswith(near))
+            near = difflib.get_close_matches(wrong, names, n=1, cutoff=_SIMILAR)
+    # A name without `no` at its beginning means the opposite.
+    is_opposite = bool(near) and wrong.lower().startswith("no") and not near[0].startswith("no")
+    return near[0] if near and not is_opposite else None
 
 
 def _parts(name: str) -> tuple[str, str]:
     stem, dot, ending = name.rpartition(".")
     return (stem, dot + ending) if stem else (name, "")
-
-
-def _alike(wrong: str, names: list[str]) -> list[str]:
-    """Return the names that differ from `wrong` only in case. If there are none, return the names
-    that begin with `wrong`, the shortest first."""
-    near = [name for name in names if name.lower() == wrong.lower()]
-    if not near and len(wrong) >= _LETTERS:
-        near = sorted((name for name in names if name.startswith(wrong)), key=len)
-    return near
 
 
 def _guess(near: str | None) -> str:

@@ -340,12 +340,6 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
     got: the number returned, such as "2 outputs", or the type of the result.
     """
     wanted = counted(size, "output")
-    if got == type(None).__name__:
-        return MechanismError(
-            f"{name} returned None for {batch}={size} and was asked for {wanted}; did the function "
-            "forget to return?",
-            code="wrong-number-of-outputs",
-        )
     return MechanismError(
         f"{name} returned {got} for {batch}={size} and was asked for {wanted}; return that many, "
         "or give ",

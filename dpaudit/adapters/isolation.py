@@ -371,8 +371,7 @@ def _calling(reply: Any, target: PythonTarget) -> Calling:
     """Return how to call a mechanism whose signatures are in the reply of its worker."""
     if target.post_process is not None:
         check_post_process(_stub(reply["process"]), f"of {target.name}")
-    is_made = isinstance(target, ImportedTarget) and (target.factory or target.call is not None)
-    how = calling(_stub(reply["parameters"]), target, is_made=is_made)
+    how = calling(_stub(reply["parameters"]), target)
     return replace(how, few_sizes=not COMPILERS.isdisjoint(reply["modules"]))
 
 

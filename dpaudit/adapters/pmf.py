@@ -94,7 +94,7 @@ def stated_law(target: AnyTarget) -> Callable[[Any, str], Weighted]:
     if isinstance(target, IsolatedTarget | CommandTarget):
         raise TargetError(
             f"{target.name} runs in another process, and an exact audit reads the pmf in this one; "
-            "leave out exact, or the option that starts the process",
+            "leave out exact",
             code="exact-impossible",
         )
     function, post_process = functions(target)
@@ -105,7 +105,7 @@ def stated_law(target: AnyTarget) -> Callable[[Any, str], Weighted]:
 
 
 def _product(laws: list[Weighted], name: str) -> Weighted:
-    _check_size(math.prod(map(len, laws)), name, "compose fewer mechanisms, or audit without exact")
+    _check_size(math.prod(map(len, laws)), name, "audit without exact")
     return [
         (together(outcomes), math.prod(weights))
         for outcomes, weights in (zip(*each, strict=True) for each in itertools.product(*laws))
@@ -146,9 +146,9 @@ def _pmf(function: Function, name: str) -> Function:
         if callable(pmf):
             return pmf  # type: ignore[no-any-return]  # `callable` narrows Any to Any
     raise TargetError(
-        f"{name} has no pmf, so its exact distribution is unknown; give it an attribute or method "
-        "pmf(dataset, **params) that returns {outcome: probability}, or leave out ",
         Name("exact"),
+        f": {name} has no pmf; give it a method pmf(dataset, **params) that returns "
+        "{outcome: probability}",
         code="exact-impossible",
     )
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 from dpaudit.claims import base, definitions
 from dpaudit.claims.base import Form, Parameter, PrivacyClaim
 from dpaudit.errors import ClaimError, Name
-from dpaudit.wording import did_you_mean, nearest
+from dpaudit.wording import did_you_mean
 
 DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
     kind.key: kind
@@ -116,7 +116,6 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     '0.5-Gaussian DP'
     """
     given = {name: value for name, value in parameters.items() if value is not None}
-    is_stated = definition is not None
     if definition is None:
         definition = implied_definition(given)
         if clash := conflict_message(given):
@@ -129,7 +128,7 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
         )
     if definition == "pure" and given.get("delta") == 0:
         del given["delta"]
-    _check_names(given, definition, is_stated=is_stated)
+    _check_names(given, definition)
     return DEFINITIONS[definition](**_converted(given, definition))
 
 
@@ -158,30 +157,11 @@ def conflict_message(given: Mapping[str, Any]) -> tuple[str, ...]:
     own = [name for name in given if name in _names(definition, telling=True)]
     strays = [name for name in given if name not in _names(definition)]
     for stray in strays if own else ():
-        means = [one for one in DEFINITIONS if stray in _names(one, telling=True)]
-        if means:
+        if any(stray in _names(key, telling=True) for key in DEFINITIONS):
             first, second = sorted((own[0], stray), key=list(given).index)
-            other = min(means, key=lambda key: len(required_parameters(key)))
-            implied = {own[0]: definition, stray: other}
-            return (
-                *(Name(first), " and ", Name(second), " do not go together; give either "),
-                *(*_form(first, implied[first]), ", or ", *_form(second, implied[second])),
-            )
+            ending = " do not go together; give one of them"
+            return Name(first), " and ", Name(second), ending
     return ()
-
-
-def _form(name: str, definition: str) -> list[str]:
-    """Return parts of a message that lists the required parameters of a definition, such as
-    "epsilon and delta (approximate)".
-
-    name: name that the user gave. If it is the name of a substitute, such as sigma for the
-        parameter mu, the message lists sigma in place of mu.
-    definition: key of the definition.
-    """
-    about = _DESCRIBED[definition]
-    needed = required_parameters(definition)
-    names = [name if name in _spellings(one, about[one]) else one for one in needed]
-    return [*_joined(names, " and "), f" ({definition})"]
 
 
 def _joined(names: Iterable[str], by: str) -> list[str]:
@@ -204,25 +184,6 @@ def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:
     about = _DESCRIBED[definition]
     needed = required_parameters(definition)
     return [name for name in needed if given.keys().isdisjoint(_spellings(name, about[name]))]
-
-
-def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -> list[str]:
-    """Return the parts of a sentence for an error message that says which parameters to leave out
-    so that the others fit one definition; [] if no definition has a parameter called `wrong`.
-
-    wrong: name that the user gave, and that is not a parameter of `definition`.
-    given: all given values by name of the parameter.
-    definition: key of the definition.
-    """
-    if all(wrong not in _names(one) for one in DEFINITIONS):
-        return []
-    own = _names(definition)
-    rest = {name: value for name, value in given.items() if name not in own}
-    other = implied_definition(rest)
-    is_whole = not missing_parameters(rest, other) and rest.keys() <= _names(other)
-    drop = [name for name in given if name in own] if is_whole else []
-    either = [", or ", *_joined(drop, " and ")] if drop else []
-    return [" Leave out ", *_joined(rest, " and "), *either, "."]
 
 
 def _names(definition: str, *, telling: bool = False) -> set[str]:
@@ -267,38 +228,20 @@ def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
     return converted
 
 
-def _of_another(wrong: str, given: Mapping[str, Any], *, is_stated: bool) -> str:
-    """Return a sentence for an error message that suggests a parameter of another definition, such
-    as delta for detla; "" if no definition takes this parameter and the others that were given.
-
-    wrong: name that the user gave, and that is a parameter of no definition.
-    given: all given values by name of the parameter.
-    is_stated: whether the user named the definition, so that the message names another one.
-    """
-    near = nearest(wrong, set().union(*map(_names, DEFINITIONS)))
-    if near is None:
-        return ""
-    meant = {near if name == wrong else name: value for name, value in given.items()}
-    takers = [key for key in DEFINITIONS if meant.keys() <= _names(key)]
-    if not takers:
-        return ""
-    if not is_stated and implied_definition(meant) in takers:
-        return f" Did you mean {near!r}?"
-    return f" Did you mean {near!r} of another definition: {' or '.join(takers)}?"
-
-
-def _check_names(given: dict[str, Any], definition: str, *, is_stated: bool) -> None:
+def _check_names(given: dict[str, Any], definition: str) -> None:
     about = _DESCRIBED[definition].items()
     words = {name: _joined(_spellings(name, one), " or ") for name, one in about}
     takes = [part for each in words.values() for part in (", ", *each)][1:]
+    every = {key: _names(key) for key in DEFINITIONS}
     for name in given:
-        if name not in _names(definition):
-            near = did_you_mean(name, words)
-            leave = [] if near else _which_to_leave_out(name, given, definition)
+        if name not in every[definition]:
+            is_known = any(name in names for names in every.values())
+            beside = given.keys() - {name}
+            fitting = set().union(*(names for names in every.values() if beside <= names))
             raise ClaimError(
-                *(Name(name) if leave else repr(name), " is not a parameter of the "),
+                *(Name(name) if is_known else repr(name), " is not a parameter of the "),
                 *(f"{definition} definition; it takes ", *takes, "."),
-                *(leave or [near or _of_another(name, given, is_stated=is_stated)]),
+                "" if is_known else did_you_mean(name, fitting),
                 code="parameter-unknown",
             )
     absent = [words[name] for name in missing_parameters(given, definition)]

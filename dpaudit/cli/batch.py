@@ -28,7 +28,7 @@ from dpaudit.cli.process.streams import kept
 from dpaudit.cli.progress import make_display
 from dpaudit.errors import DpauditError, JournalError, MechanismError, UsageError, code_of
 from dpaudit.processes.origin import words
-from dpaudit.reports.findings import is_expected
+from dpaudit.reports.report import is_expected
 from dpaudit.reports.text import (
     name_width,
     render,

@@ -3,9 +3,11 @@ figures."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -17,8 +19,8 @@ from dpaudit.cli.options import NUMBER, option
 from dpaudit.cli.saving import check_writable, write_whole
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
-from dpaudit.reports.figures import Line, check_format, drawn
 from dpaudit.reports.layout import table, wrap
+from dpaudit.wording import install_command
 
 _PRIORS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _ALPHAS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75)
@@ -27,7 +29,23 @@ _STEPS = 200
 # Smallest δ shown in a figure of δ(ε), whose vertical axis is logarithmic.
 _MIN_DELTA = 1e-12
 
+# Formats of figures, by the suffix of the file.
+_FORMATS = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
+
 Command = Callable[..., Any]
+
+
+class Line(NamedTuple):
+    """A curve of a figure.
+
+    label: text in the legend; "" for a curve without an entry.
+    faint: whether it is drawn pale, as a reference for other curves.
+    """
+
+    x: Sequence[float]
+    y: Sequence[float]
+    label: str = ""
+    faint: bool = False
 
 
 def curves_with(other: ClaimParameter, every: Iterable[ClaimParameter]) -> list[ClaimParameter]:
@@ -58,7 +76,11 @@ def _checked(_: click.Context, __: click.Parameter, figure: Path | None) -> Path
     """Return the path of the figure, or None without a figure. Raise UsageError if no file can be
     written there, before any time is spent on the figure."""
     if figure is not None:
-        check_format(figure.suffix)
+        if figure.suffix.lower() not in _FORMATS:
+            raise UsageError(
+                f"--figure {str(figure)!r} must end in {_listed(list(_FORMATS))}",
+                code="file-type-unknown",
+            )
         check_writable(figure)
     return figure
 
@@ -139,7 +161,7 @@ def profile(figure: Path | None, **given: Any) -> None:
 
 def _save(figure: Path | None, picture: Callable[[str], bytes]) -> None:
     if figure is not None:
-        write_whole(figure, picture(check_format(figure.suffix)))
+        write_whole(figure, picture(_FORMATS[figure.suffix.lower()]))
 
 
 def _claims(**given: Any) -> list[PrivacyClaim]:
@@ -207,7 +229,7 @@ def _posterior_picture(epsilons: Sequence[float], kind: str) -> bytes:
         lines.append(Line(priors, [high for _, high in both], f"ε = {numbers.plain(epsilon)}"))
         lines.append(Line(priors, [low for low, _ in both]))
     title, after = "What an output may do to a belief", "Pr[d1] after: least and most"
-    return drawn(lines, kind, title, "Pr[d1] before", after, groups=2)
+    return _drawn(lines, kind, title, "Pr[d1] before", after, groups=2)
 
 
 def _tradeoff_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
@@ -215,7 +237,7 @@ def _tradeoff_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
     lines = [Line((0.0, 1.0), (1.0, 0.0), faint=True)]
     for claim in claims:
         lines.append(Line(alphas, [tradeoff(claim, one) for one in alphas], claim.describe()))
-    return drawn(lines, kind, "Trade-off functions", "false alarms α", "misses, at least f(α)")
+    return _drawn(lines, kind, "Trade-off functions", "false alarms α", "misses, at least f(α)")
 
 
 def _profile_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
@@ -226,8 +248,50 @@ def _profile_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
         # Points with δ = 0 have no place on the logarithmic axis.
         kept = [one for one in epsilons if claim.profile(one) > _MIN_DELTA]
         lines.append(Line(kept, [claim.profile(one) for one in kept], claim.describe()))
-    return drawn(lines, kind, "Privacy profiles", "ε", "δ(ε), at most", log_y=True)
+    return _drawn(lines, kind, "Privacy profiles", "ε", "δ(ε), at most", log_y=True)
 
 
 def _grid(last: float) -> list[float]:
     return [last * step / _STEPS for step in range(_STEPS + 1)]
+
+
+def _drawn(
+    lines: Sequence[Line],
+    kind: str,
+    title: str,
+    x_label: str,
+    y_label: str,
+    *,
+    log_y: bool = False,
+    groups: int = 1,
+) -> bytes:
+    """Return a figure of curves; `groups` consecutive lines get the same colour."""
+    figure = _matplotlib().Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.add_subplot(title=title, xlabel=x_label, ylabel=y_label)
+    axes.grid(visible=True, color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    bold = [line for line in lines if not line.faint]
+    for line in lines:
+        colour, dashes = ("0.6", "--") if line.faint else (f"C{bold.index(line) // groups}", "-")
+        width = 1.0 if line.faint else 1.8
+        axes.plot(line.x, line.y, dashes, color=colour, linewidth=width, label=line.label or None)
+    if log_y:
+        axes.set_yscale("log")
+    if any(line.label for line in lines):
+        axes.legend(frameon=False)
+    target = io.BytesIO()
+    # The file gets no date, so that the same curves always give the same bytes.
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
+    figure.savefig(target, format=kind, dpi=150, metadata=metadata)
+    return target.getvalue()
+
+
+def _matplotlib() -> Any:
+    try:
+        return import_module("matplotlib.figure")
+    except ImportError:
+        raise UsageError(
+            f"a figure needs matplotlib, which is not installed: {install_command('figures')}",
+            code="package-missing",
+        ) from None

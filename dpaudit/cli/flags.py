@@ -28,13 +28,13 @@ from dpaudit.cli.group import debug_option
 from dpaudit.cli.messages import folded
 from dpaudit.cli.options import NUMBER, USUAL, Choice, option
 from dpaudit.config.targets import parse_duration
-from dpaudit.errors import DatasetError, UsageError
+from dpaudit.errors import UsageError
 from dpaudit.import_path import split
-from dpaudit.inputs.datasets import FILE, check_no_file, parse_dataset
+from dpaudit.inputs.datasets import FILE, parse_dataset
 from dpaudit.inputs.decoding import check_read
 from dpaudit.inputs.pairs import NeighbouringPair, several_more, unlike_inputs
 from dpaudit.inputs.values import IMPORT
-from dpaudit.wording import shown, visible
+from dpaudit.wording import visible
 
 Command = Callable[..., Any]
 
@@ -43,7 +43,6 @@ _DIGITS = 100
 _MAX_EXAMPLE = 60
 # Largest number of characters of a list of choices in the first column of the help.
 _MAX_CHOICE = 60
-_CLOSING = {"[": "]", "{": "}"}
 # Key in the `meta` dict of click's context. Its value is the list of warnings about flags that may
 # have been misread.
 _MISREAD = "dpaudit.misread"
@@ -53,15 +52,6 @@ _CLAIM = tuple(one.name for one in owned("claim"))
 def _value(_: click.Context, param: click.Parameter, text: str | None) -> Any:
     """Return the value of a flag, read as JSON or YAML, or None if the flag was not given."""
     return None if text is None else _parsed(text, param)
-
-
-def _input(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
-    """Return the value of the flag --d1 or --d2. It is a dataset, or a reference to one:
-    `@rows.csv` for a file, or an import path."""
-    if text is not None:
-        with _about(param.opts[0]):
-            check_no_file(text)
-    return _value(ctx, param, text)
 
 
 def _named_values(
@@ -154,7 +144,7 @@ _READERS: Mapping[Kind, dict[str, Any]] = {
     table.PROCESSES: {"callback": _processes},
     table.SEED: {"callback": _seed},
     table.DURATION: {"callback": _duration},
-    table.DATASET: {"callback": _input},
+    table.DATASET: {"callback": _value},
     table.ARGUMENTS: {"callback": _value},
     table.OUTPUTS: {"callback": _value},
     table.NAMED: {"callback": _named_values, "multiple": True},
@@ -391,17 +381,7 @@ def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
     """
     name = name or param.opts[0]
     with _about(name):
-        try:
-            value = parse_dataset(text)
-        except DatasetError as error:
-            end = _CLOSING.get(text[:1])
-            if end is not None and text.count(text[0]) > text.count(end):
-                raise DatasetError(
-                    f"{shown(text)} begins with {text[0]!r} and lacks {end!r} at its end: add it, "
-                    "and put quotes around a value with spaces",
-                    code="value-malformed",
-                ) from error
-            raise
+        value = parse_dataset(text)
         for doubt in check_read(text, value, is_dataset=param.name in ("d1", "d2")):
             warning = f"{name}: {doubt}"
             _warn(warning)

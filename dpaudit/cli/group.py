@@ -49,11 +49,9 @@ class SuggestingGroup(click.Group):
         if name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
         known = self.list_commands(ctx)
-        meant = f"{did_you_mean(name, known)} Known: {', '.join(known)}"
-        is_root = isinstance(self, RootGroup)
-        if is_root and (":" in name or name.endswith((".yaml", ".yml"))):
-            meant = f" Did you mean '{ctx.command_path} run {name}'?"
-        raise click.UsageError(f"there is no command {name!r}.{meant}", ctx)
+        meant = did_you_mean(name, known)
+        listed = f"there is no command {name!r}.{meant} Known: {', '.join(known)}"
+        raise click.UsageError(listed, ctx)
 
 
 class RootGroup(SuggestingGroup):
@@ -255,43 +253,6 @@ def print_traceback(error: BaseException) -> None:
     click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
 
 
-def _elsewhere(error: click.NoSuchOption) -> str:
-    """Return a hint that names a command with the option that this command lacks. Return "" if no
-    command has it."""
-    from dpaudit.auditing.options import OPTIONS
-
-    if inner := _inside(error):
-        return f" {inner} has {error.option_name}, for one."
-    is_known = any(error.option_name == one.flag for one in OPTIONS.values())
-    return f" dpaudit run has {error.option_name}." if is_known else ""
-
-
-def _inside(error: click.NoSuchOption) -> str | None:
-    """Return the first subcommand, such as `dpaudit list audits`, that has the unknown option, or
-    None. Only the group of commands that the user named is searched: searching the root group would
-    import all commands."""
-    context = error.ctx
-    group = context.command if context else None
-    if context is None or not isinstance(group, click.Group) or isinstance(group, RootGroup):
-        return None
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if command and any(error.option_name in one.opts for one in command.params):
-            return f"{context.command_path} {name}"
-    return None
-
-
-def _described_as(unknown: str, command: click.Command | None) -> str | None:
-    """Return the name, without dashes, of an option whose help contains the words of an unknown
-    option: `sigma` for `--noise-multiplier`. None if there is no such option, or only one word."""
-    words = unknown.lstrip("-").replace("-", " ")
-    if command is None or " " not in words:
-        return None
-    options = (one for one in command.params if isinstance(one, click.Option))
-    fitting = (one for one in options if words in (one.help or ""))
-    return next((one.opts[0].lstrip("-") for one in fitting), None)
-
-
 def _show(error: click.ClickException) -> None:
     """Print an error of click on one line. If the command line is wrong, the printed line ends with
     the command that shows help, such as `(see 'dpaudit run --help')`."""
@@ -305,17 +266,10 @@ def _show(error: click.ClickException) -> None:
         command = error.ctx.command if error.ctx else None
         options = [name for one in command.params for name in one.opts] if command else []
         known = {name.lstrip("-"): name for name in options}
-        near = nearest(error.option_name.lstrip("-"), known) or _described_as(
-            error.option_name, command
-        )
+        near = nearest(error.option_name.lstrip("-"), known)
         message = f"there is no option {error.option_name!r}."
-        elsewhere = _elsewhere(error)
-        # If another command has the option, the hint names that command, and no similar option.
-        if near is not None and not elsewhere:
+        if near is not None:
             message += f" Did you mean {known[near]!r}?"
-        message += elsewhere
-        if len(error.option_name) == len("-d"):  # click reads -d1 as the option -d
-            message += " Names of several letters take two dashes, as --d1."
     path = error.ctx.command_path if error.ctx else "dpaudit"
     line = f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')"
     click.echo(folded(visible(line)), err=True)

@@ -6,11 +6,8 @@ words of its command line, `--help` is short, and `--help-all` is complete.
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from decimal import Decimal
 from functools import partial
 from typing import Any, get_args
 
@@ -50,20 +47,7 @@ class _Number(click.types.FloatParamType):
             return float(value)
         except (TypeError, ValueError):
             usual = "0.99" if param is not None and param.name == "confidence" else "0.5"
-            meant = _percentage(str(value)) or f"one such as {usual}"
-            self.fail(f"{value!r} is no number; give {meant}", param, ctx)
-
-
-def _percentage(text: str) -> str | None:
-    """Return a text that corrects a percentage, such as `0.99, which is 99 %` for `99%`. Return
-    None if `text` is not a percentage."""
-    if text.endswith("%"):
-        share = text.removesuffix("%").strip()
-        with suppress(ArithmeticError):
-            number = float(Decimal(share) / 100)
-            if math.isfinite(number):
-                return f"{number:g}, which is {share} %"
-    return None
+            self.fail(f"{value!r} is no number; give one such as {usual}", param, ctx)
 
 
 NUMBER = _Number()

@@ -3,7 +3,6 @@ audits."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shlex
@@ -20,10 +19,10 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_one
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.messages import folded
-from dpaudit.cli.options import AuditCommand, option
+from dpaudit.cli.options import AuditCommand
 from dpaudit.cli.process import undisturbed
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.saving import STDOUT, Results, check_writable, destinations, write_whole
+from dpaudit.cli.saving import Results, destinations
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.inputs.files import piped, read_text, reading
@@ -40,31 +39,17 @@ _UNSEEN = (
 
 
 @click.command(cls=AuditCommand)
-@click.argument(
-    "file", required=False, metavar="FILE", type=click.Path(path_type=Path, allow_dash=True)
-)
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
     "--rerun",
     is_flag=True,
     help="Also repeat the audits, and compare the results. The seeds are those of the file.",
 )
-@option(
-    "--badge",
-    is_flag=False,
-    flag_value=STDOUT,
-    metavar="[FILE.svg]",
-    help="Print a citation of FILE and a badge. They replace the reports. With FILE.svg, the badge "
-    "is saved there.",
-)
 @some_flags(quiet="Print one line for each audit.")
 @some_flags("report", "verbose", "debug")
-@click.pass_context
 def report(
-    ctx: click.Context,
-    /,
-    file: Path | None,
+    file: Path,
     rerun: bool,
-    badge: str | None,
     quiet: bool,
     report: list[str],
     verbose: int,
@@ -75,10 +60,6 @@ def report(
     Exit code 0 if all numbers agree, whatever the verdicts; 3 if a number differs, or if the run
     or one of its audits did not end.
     """
-    if file is None:
-        raise _without_a_file(ctx, badge)
-    if badge is not None:
-        _check_badge(badge, file, plain=not (quiet or verbose or report))
     results, planned, not_run = read_results(file)
     saved = Results(destinations(None, report, [file]), sys.stdout, planned=planned)
     saved.not_run = not_run
@@ -88,11 +69,9 @@ def report(
     for result in results:
         disagreements += [f"{result.name}: {text}" for text in _recheck(file, result)]
         saved.add(result)
-        if badge is None:
-            printer.show(result)
+        printer.show(result)
     disagreements += _recheck_families(results, planned)
-    if badge is None:
-        printer.summarise(results, not_run)
+    printer.summarise(results, not_run)
     ended = [result for result in results if result.verdict is not Verdict.ERROR]
     if rerun and not disagreements:
         with set_apart():
@@ -103,9 +82,8 @@ def report(
         if report:
             click.echo("error: --report: nothing was written, since numbers disagree", err=True)
         return exit_codes.FAILURE
-    if badge is None:
-        saved.finish()
-    if not quiet and badge is None:
+    saved.finish()
+    if not quiet:
         said = wrap(_said(ended, len(results) - len(ended), rerun=rerun))
         click.echo("\n" + "\n".join(said), file=saved.beside)
     complete = [one for one in results if not isinstance(one.ending, Interrupted)]
@@ -113,61 +91,7 @@ def report(
     if missing:
         click.echo(folded(visible(f"error: {file}: {missing}")), err=True)
         return exit_codes.FAILURE
-    if badge is not None:
-        _show_badge(badge, file, results)
     return exit_codes.NOTHING_FOUND
-
-
-def _without_a_file(ctx: click.Context, badge: str | None) -> Exception:
-    """Return the error for a command line without FILE. If --badge was given, the error says that
-    its value may have been meant as FILE."""
-    if badge not in (None, STDOUT):
-        return UsageError(
-            f"--badge took {badge!r}; put FILE first: dpaudit report {badge} --badge",
-            code="arguments-wrong",
-        )
-    return click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
-
-
-def _check_badge(badge: str, file: Path, *, plain: bool) -> None:
-    """Raise UsageError if the option --badge cannot be used: next to options for reports, without a
-    file of results, or with a path to which no SVG image can be written.
-
-    badge: path of the image; "-" for no image.
-    file: file of results; "-" for standard input.
-    plain: whether the options for reports (-q, -v, --report) are absent.
-    """
-    if not plain:
-        raise UsageError(
-            "--badge is printed in place of reports; leave out -q, -v and --report",
-            code="options-conflict",
-        )
-    if file == Path("-"):
-        raise UsageError("--badge states the digest of a file; name one", code="option-missing")
-    if badge != STDOUT:
-        if not badge.endswith(".svg"):
-            raise UsageError(
-                f"--badge {badge!r} must end in .svg; put FILE before --badge",
-                code="option-invalid",
-            )
-        check_writable(badge, [file])
-
-
-def _show_badge(badge: str, file: Path, results: Sequence[AuditResult]) -> None:
-    """Print a statement on each result that others can cite, and write the badge, an image that
-    shows the verdict. Call this only after the numbers of the results have been checked."""
-    from dpaudit.reports import badge as badges
-    from dpaudit.reports.html.page import clock
-
-    date = clock().strftime("%Y-%m-%d")
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    said = [badges.statement(one, digest, date) for one in results]
-    for line in said:
-        click.echo(line)
-    shown = badges.badge(results)
-    if badge != STDOUT:
-        write_whole(Path(badge), badges.svg(shown, "\n".join(said)))
-    click.echo("\n" + badges.markdown(shown, None if badge == STDOUT else badge))
 
 
 def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:

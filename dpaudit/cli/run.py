@@ -240,11 +240,9 @@ def _requested(
             code="arguments-wrong",
         )
     if len(targets) > 1:
-        is_pair = len(targets) == 2 and targets[0].endswith(".py") and targets[1].isidentifier()
         raise UsageError(
             f"one import path at a time, not {len(targets)} ({', '.join(targets)}); "
-            "list them in a configuration file, or quote a value that has spaces"
-            + (f". Did you mean '{targets[0]}:{targets[1]}'?" if is_pair else ""),
+            "list them in a configuration file",
             code="arguments-wrong",
         )
     if targets:

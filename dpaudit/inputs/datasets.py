@@ -36,22 +36,8 @@ def parse_dataset(text: str) -> Any:
     if text.startswith((FILE, IMPORT)):
         return text
     if not text.strip():
-        raise DatasetError(
-            "the value is empty; write null if None is meant, '\"\"' for no text",
-            code="value-malformed",
-        )
+        raise DatasetError("the value is empty; write null for None", code="value-malformed")
     return decoded(text, f"dataset {_shown(text)!r}")
-
-
-def check_no_file(text: str) -> None:
-    """Raise DatasetError if a text is the name of an existing data file. The user probably forgot
-    to write `@` in front of the name."""
-    if Path(text).suffix.lower() in READERS and Path(text).is_file():
-        raise DatasetError(
-            f"{_shown(text)!r} is the name of a file; did you mean @{text}? (For the text itself, "
-            f"write '\"{text}\"'.)",
-            code="value-misread",
-        )
 
 
 def load_dataset(
@@ -129,7 +115,7 @@ def _read_yaml(file: Path) -> Any:
 def _text_of(file: Path) -> str:
     text = read_text(file)
     if not text.strip():
-        raise DatasetError("the file is empty; write null if None is meant", code="file-empty")
+        raise DatasetError("the file is empty; write null for None", code="file-empty")
     return text
 
 

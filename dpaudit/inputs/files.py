@@ -86,9 +86,7 @@ def piped(stream: BinaryIO) -> bytes:
     more than 2²⁸ bytes."""
     content = stream.read(MAX_PIPED_BYTES + 1)
     if not content:
-        raise DatasetError(
-            "this pipe is empty; name a file, or write to the pipe first", code="file-empty"
-        )
+        raise DatasetError("this pipe is empty; name a file", code="file-empty")
     if len(content) > MAX_PIPED_BYTES:
         raise DatasetError(
             f"this pipe holds more than {MAX_PIPED_BYTES:,} bytes; write them to a file, and name "
@@ -115,23 +113,15 @@ def why_unreadable(error: OSError | UnicodeDecodeError) -> str:
 
 def near_file(missing: Path) -> str:
     """Return ` Did you mean 'x'?`, where x is the most similar file name in the folder of a missing
-    file. Return "" if no name is similar.
-
-    If the folder is missing as well, x is the path of a file of the same name in a folder with a
-    similar name. If the path `missing` leads to a folder or another object that is not a file,
-    return a sentence that says so.
-    """
-    there = describe_non_file(missing)
-    if there:
-        return f" That is {there}; name a file."
-    inside = Path()
-    while not missing.parent.is_dir() and missing != missing.parent:
-        missing, inside = missing.parent, missing.name / inside
+    file; "" if no name is similar. If the path `missing` leads to a folder or another object that
+    is not a file, return a sentence that says so."""
+    kind = describe_non_file(missing)
+    if kind:
+        return f" That is {kind}; name a file."
     names: list[str] = []
-    with suppress(OSError):  # a folder that may not be listed
-        paths = (one / inside for one in missing.parent.iterdir())
-        names = sorted(str(one.relative_to(missing.parent)) for one in paths if one.is_file())
-    return did_you_mean_file(str(missing.name / inside), names)
+    with suppress(OSError):  # a folder that is missing, or may not be listed
+        names = sorted(path.name for path in missing.parent.iterdir() if path.is_file())
+    return did_you_mean_file(missing.name, names)
 
 
 @contextmanager
@@ -281,7 +271,7 @@ def number(text: str, kind: Callable[[str], float] = float) -> float:
     found = kind(text)
     if isinstance(found, float) and math.isinf(found) and "inf" not in text.lower():
         raise DatasetError(
-            f"{text.strip()} is larger than any float, 1.8e308; write inf if meant",
+            f"{text.strip()} is larger than any float, 1.8e308; write inf",
             code="number-too-large",
         )
     return found

@@ -54,7 +54,7 @@ def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
     Raises DatasetError.
     """
     table = read_columns(file)
-    arms = column_of(file, table, column, is_fixed=False)
+    arms = column_of(file, table, column)
     rest = {name: values for name, values in table.items() if name != column}
     if not rest:
         raise _invalid(f"{file} has the column {column!r} only; add one with the outcomes")
@@ -180,7 +180,7 @@ def _read_parquet(file: Path) -> Columns:
         from pyarrow import parquet
     except ImportError:
         raise DatasetError(
-            f"Parquet needs pyarrow: {install_command('parquet')}, or save the outcomes as .npy",
+            f"Parquet needs pyarrow: {install_command('parquet')}",
             code="package-missing",
         ) from None
     try:
@@ -245,16 +245,11 @@ def _named(file: Path, found: Raw | Columns) -> Columns:
     )
 
 
-def column_of(file: Path, table: Columns, name: str, *, is_fixed: bool = True) -> Raw:
-    """Return a column of a file. Raises DatasetError if the file does not have it.
-
-    is_fixed: whether dpaudit prescribes the name of the column. If False, the user chose the name.
-    """
+def column_of(file: Path, table: Columns, name: str) -> Raw:
+    """Return a column of a file. Raises DatasetError if the file does not have it."""
     if name not in table:
-        near = did_you_mean(name, table)
-        hint = " Add it, or give it this name." if is_fixed and not near else near
         raise DatasetError(
-            f"{file} has no column {name!r}; it has {', '.join(table)}.{hint}",
+            f"{file} has no column {name!r}; it has {', '.join(table)}.{did_you_mean(name, table)}",
             code="column-unknown",
         )
     return table[name]

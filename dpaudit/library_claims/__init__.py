@@ -87,10 +87,8 @@ def ask(function: Any, question: Question) -> dict[str, Any]:
             ) from error
         return {"library": library.NAME, "version": version_of(library.PACKAGE), **answer}
     raise NoClaim(
-        f"no library is known that makes a claim for {_words(function)}; give the claim itself, "
-        "audit the object of the library (with --factory, if the function makes it), or name that "
-        f"object in the attribute {SOURCE} of the mechanism, or as claim= of jax_mechanism (known: "
-        f"{', '.join(one.NAME for one in LIBRARIES.values())})",
+        f"no library is known that makes a claim for {_words(function)}; give the claim itself "
+        f"(known: {', '.join(library.NAME for library in LIBRARIES.values())})",
         code="claim-source-unknown",
     )
 

@@ -90,7 +90,7 @@ def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dic
     if question.delta not in (None, share):
         why = (
             f"{asked} states ε = {found:.12g} at δ = {share:.12g} alone, and delta is "
-            f"{question.delta:.12g}; leave delta out, or make the object for that δ"
+            f"{question.delta:.12g}; leave delta out"
         )
         raise NoClaim(why, code="claim-at-another-delta")
     claim = {"epsilon": found, "delta": share} if share else {"epsilon": found}

@@ -58,8 +58,8 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
     if measure == "SmoothedMaxDivergence":
         return curve(question, f"{asked}.epsilon(δ)", loss.epsilon)
     raise NoClaim(
-        f"the measurement states its loss in {measure}, which dpaudit cannot test; convert it, "
-        "e.g. with dp.c.make_zCDP_to_approxDP, or give the claim itself",
+        f"the measurement states its loss in {measure}, which dpaudit cannot test; give "
+        "the claim itself",
         code="claim-failed",
     )
 

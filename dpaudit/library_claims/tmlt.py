@@ -62,7 +62,7 @@ def _distance(measurement: Any, question: Question) -> Any:
     if known.get(type(metric).__name__) != kind or size != int(size):
         raise NoClaim(
             f"the distance of two neighbours in the input metric {metric} is not known; give the "
-            "pair, or the claim itself",
+            "claim itself",
             code="claim-not-for-pair",
         )
     return int(size)

@@ -26,9 +26,10 @@ from dpaudit.certificates.result import (
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import as_lists, is_expected
 from dpaudit.reports.layout import padded, wrap
 from dpaudit.reports.markdown import escaped, table_head, table_row
+from dpaudit.reports.report import is_expected
+from dpaudit.reports.searched import as_lists
 from dpaudit.reports.text import NOT_RUN, name_width
 from dpaudit.wording import counted, shortened, visible
 

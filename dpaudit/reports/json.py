@@ -29,7 +29,7 @@ from dpaudit.claims import DEFINITIONS, PrivacyClaim, make_claim
 from dpaudit.claims.registry import described
 from dpaudit.errors import ClaimError, DpauditError, UsageError
 from dpaudit.inputs.decoding import MisleadingJson, parse_json
-from dpaudit.reports.findings import leading_event
+from dpaudit.reports.events import leading_event
 from dpaudit.wording import shown
 
 # Format of result files. It changes whenever a field is added, removed or changed in meaning.

@@ -17,10 +17,10 @@ from xml.etree import ElementTree
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports.bounds import detectable_epsilon, p_value
-from dpaudit.reports.findings import is_expected
+from dpaudit.reports.github import attributes
 from dpaudit.reports.numbers import at_least, at_most, unglued
-from dpaudit.reports.places import attributes
-from dpaudit.reports.text import reason, render, unended, warnings_of
+from dpaudit.reports.report import is_expected, reason, warnings_of
+from dpaudit.reports.text import render, unended
 from dpaudit.wording import visible
 
 
@@ -63,9 +63,9 @@ def document(
         ElementTree.SubElement(_case(suite, "dpaudit"), "error", message=words, type="ERROR")
         suites = [*suites, suite]
     root = ElementTree.Element("testsuites", {"name": "dpaudit", **_counts(suites)})
-    for one in _with_unique_names(suites):
-        one.attrib |= _counts([one])
-        root.append(one)
+    for suite in _with_unique_names(suites):
+        suite.attrib |= _counts([suite])
+        root.append(suite)
     ElementTree.indent(root)
     text = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
@@ -89,8 +89,7 @@ def _case(suite: ElementTree.Element, classname: str) -> ElementTree.Element:
 
 
 def _counts(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
-    """Return XML attributes: the numbers of test cases, failures and errors, and their total
-    time."""
+    """Return the numbers of test cases, failures and errors, and the time, as attributes."""
     cases = [case for suite in suites for case in suite.iter("testcase")]
     return {
         "tests": str(len(cases)),
@@ -101,8 +100,7 @@ def _counts(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
 
 
 def _with_unique_names(suites: Sequence[ElementTree.Element]) -> Iterator[ElementTree.Element]:
-    """Yield copies of the suites. A number is appended to a name that occurs twice, since CI
-    systems merge test cases with the same name."""
+    """Yield copies with unique names, since CI systems merge cases of one name."""
     taken: set[tuple[str, str]] = set()
     for suite in map(deepcopy, suites):
         (case,) = suite.iter("testcase")
@@ -115,8 +113,7 @@ def _with_unique_names(suites: Sequence[ElementTree.Element]) -> Iterator[Elemen
 
 
 def _figures(result: AuditResult) -> dict[str, str]:
-    """Return numbers of an audit by name, rounded as in its text report. The JSON file has all
-    digits."""
+    """Return numbers of an audit by name, rounded as in its text report."""
     point, least = result.point, detectable_epsilon(result)
     return {
         "verdict": result.verdict.value,

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.reports.bounds import MAY_MISS, bounds, may_miss
-from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open, untested, verdict_of
+from dpaudit.reports.bounds import MAY_MISS, UNPROVEN, bounds, may_miss, untested
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.text import NOT_RUN, render, stopped, title, unended, warnings_of
+from dpaudit.reports.report import is_expected, leaves_open, verdict_of, warnings_of
+from dpaudit.reports.text import NOT_RUN, render, stopped, title, unended
 from dpaudit.wording import on_one_line, shortened, visible
 
 # Largest size of the document. GitHub allows 1 MiB (1,048,576 bytes) for a summary.
@@ -72,15 +72,15 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
     not_run: names of audits that were not run, because the run stopped early.
     """
     missing = unended(len(parts), planned, not_run)
-    lines = [f"### dpaudit: {title([one.is_met for one in parts], planned, not_run)}", ""]
+    lines = [f"### dpaudit: {title([part.is_met for part in parts], planned, not_run)}", ""]
     lines += [f"**{escaped(missing)}.**", ""] if missing else []
     lines += [escaped(stopped(not_run)), ""] if not_run else []
     names = (escaped(shortened(name, _MAX_NAME)) for name in not_run)
     left_out = [table_row([NOT_RUN, name, *[""] * (len(_HEAD) - 2)]) for name in names]
-    ordered = [one.row for one in sorted(parts, key=lambda part: part.is_met)]
+    ordered = [part.row for part in sorted(parts, key=lambda part: part.is_met)]
     rows = [*table_head(_HEAD), *_first([*ordered, *left_out])]
     reports = _within(parts, sum(map(_size, rows)))
-    remark = [escaped(MAY_MISS), "", UNPROVEN, ""] if any(one.is_open for one in parts) else []
+    remark = [escaped(MAY_MISS), "", UNPROVEN, ""] if any(part.is_open for part in parts) else []
     ignored = untested(text for part in parts for text in part.ignored)
     remark += [escaped(ignored), ""] if ignored else []
     return "\n".join([*lines, *rows, "", *reports, *remark])
@@ -93,33 +93,28 @@ def escaped(text: str) -> str:
 
 
 def _first(rows: list[str]) -> list[str]:
-    """Return the first rows of the table, up to half of the allowed size of the document
-    (`_MAX_BYTES`). If rows are left out, add a last row with their number."""
-    found: list[str] = []
+    """Return the rows that fit in half of the document, and the number of further rows."""
+    kept: list[str] = []
     room = _MAX_BYTES // 2
     for row in rows:
         room -= _size(row)
         if room < 0:
-            more = f"{len(rows) - len(found):,} more"
-            return [*found, table_row([more, *[""] * (len(_HEAD) - 1)])]
-        found.append(row)
-    return found
+            more = f"{len(rows) - len(kept):,} more"
+            return [*kept, table_row([more, *[""] * (len(_HEAD) - 1)])]
+        kept.append(row)
+    return kept
 
 
 def _within(parts: Sequence[Part], used: int) -> list[str]:
-    """Return the first reports, up to the allowed size of the document (`_MAX_BYTES`). If reports
-    are left out, add a last line with their number.
-
-    used: size of the table that precedes the reports, in bytes.
-    """
-    found: list[str] = []
-    reports = [one.report for one in sorted(parts, key=lambda part: part.is_met) if one.report]
+    """Return the reports that fit below `used` bytes, and the number of further reports."""
+    kept: list[str] = []
+    reports = [part.report for part in sorted(parts, key=lambda part: part.is_met) if part.report]
     for report in reports:
         used += _size(report)
         if used > _MAX_BYTES:
-            return [*found, f"{len(reports) - len(found):,} more reports are left out here.\n"]
-        found.append(report)
-    return found
+            return [*kept, f"{len(reports) - len(kept):,} more reports are left out here.\n"]
+        kept.append(report)
+    return kept
 
 
 def table_head(cells: Sequence[str]) -> list[str]:
@@ -132,10 +127,9 @@ def table_row(cells: Sequence[str]) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return `text` as a code block. Its fence of backticks is longer than any run of backticks in
-    the text."""
+    """Return `text` as a code block with a fence longer than any backticks in it."""
     plain = visible(text)
-    longest = max((len(one) for one in re.findall("`+", plain)), default=0)
+    longest = max((len(run) for run in re.findall("`+", plain)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{plain}\n{fence}"
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import trace
-from dpaudit.reports.findings import is_expected
+from dpaudit.reports.github import located, place, root, uri
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.places import located, place, root, uri
-from dpaudit.reports.text import NOT_RUN, reason, render, stopped, unended
+from dpaudit.reports.report import is_expected, reason
+from dpaudit.reports.text import NOT_RUN, render, stopped, unended
 from dpaudit.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -95,23 +95,23 @@ def entry(result: AuditResult) -> dict[str, Any] | None:
 
 
 def document(
-    found: Sequence[dict[str, Any] | None], planned: int, not_run: Sequence[str] = ()
+    entries: Sequence[dict[str, Any] | None], planned: int, not_run: Sequence[str] = ()
 ) -> str:
     """Return the SARIF document.
 
-    found: what `entry` returned for each audit.
+    entries: what `entry` returned for each audit.
     planned: number of audits of a complete run.
     not_run: names of audits that were not run, because the run stopped early.
     """
-    missing = unended(len(found), planned, not_run)
-    said = [("error", missing)] if missing else []
-    said += [("warning", f"{NOT_RUN}: {name}; {stopped(not_run)}") for name in not_run]
+    missing = unended(len(entries), planned, not_run)
+    messages = [("error", missing)] if missing else []
+    messages += [("warning", f"{NOT_RUN}: {name}; {stopped(not_run)}") for name in not_run]
     # If audits are missing, the run counts as failed. Otherwise code scanning would close earlier
     # alerts that this run has not checked.
-    invocation: dict[str, Any] = {"executionSuccessful": not said}
-    if said:
+    invocation: dict[str, Any] = {"executionSuccessful": not messages}
+    if messages:
         invocation["toolExecutionNotifications"] = [
-            {"level": level, "message": {"text": text}} for level, text in said
+            {"level": level, "message": {"text": text}} for level, text in messages
         ]
     driver = {
         "name": "dpaudit",
@@ -124,7 +124,7 @@ def document(
         "invocations": [invocation],
         "originalUriBaseIds": {_ROOT: {"uri": f"{uri(root()).removesuffix('/')}/"}},
         "columnKind": "unicodeCodePoints",
-        "results": [one for one in found if one is not None],
+        "results": [entry for entry in entries if entry is not None],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
@@ -157,22 +157,20 @@ def _described(rule: str) -> dict[str, Any]:
 
 
 def _location(source: str | None) -> dict[str, Any]:
-    """Return the location of a line such as `mine.py:12` in the form of SARIF. If the line is
-    unknown (None), return the location of the folder."""
+    """Return the location of a line such as `mine.py:12`; of the folder for None."""
     file, _, number = (source or "").rpartition(":")
     if not file or not number.isdigit():
         return {"physicalLocation": {"artifactLocation": {"uri": ".", "uriBaseId": _ROOT}}}
     line = int(number)
     start, end = _columns(Path(file), line)
     region = {"startLine": line, "endLine": line, "startColumn": start, "endColumn": end}
-    found = located(file)
-    artifact = {"uri": uri(found.path), **({"uriBaseId": _ROOT} if found.is_inside else {})}
+    location = located(file)
+    artifact = {"uri": uri(location.path), **({"uriBaseId": _ROOT} if location.is_inside else {})}
     return {"physicalLocation": {"artifactLocation": artifact, "region": region}}
 
 
 def _columns(file: Path, line: int) -> tuple[int, int]:
-    """Return the column of the first character that is not a space in line `line`, and the column
-    after its last character. Columns begin at 1."""
+    """Return the first and the last column of the text of a line, counted from 1."""
     try:
         text = file.read_text(encoding="utf-8").splitlines()[line - 1].rstrip()
     except (OSError, ValueError, IndexError):  # such as a name that no file can have
@@ -181,19 +179,13 @@ def _columns(file: Path, line: int) -> tuple[int, int]:
 
 
 def _fingerprint(rule: str, result: AuditResult) -> str:
-    """Return a fingerprint of the alert for an audit, which does not contain the line of the alert.
-    By this fingerprint, the code scanning of GitHub recognises the alert even if the line has
-    moved.
-
-    rule: id of the rule to which the alert belongs.
-    """
+    """Return a fingerprint by which GitHub recognises the alert if its line has moved."""
     file = (result.source or "").rpartition(":")[0]
     file = located(file).path if file else file
-    said = "\0".join((rule, file, result.name, result.claim.describe()))
-    return f"{hashlib.sha256(said.encode(errors='surrogatepass')).hexdigest()[:16]}:1"
+    parts = "\0".join((rule, file, result.name, result.claim.describe()))
+    return f"{hashlib.sha256(parts.encode(errors='surrogatepass')).hexdigest()[:16]}:1"
 
 
 def _number(value: float) -> float | str:
-    """Return a finite number unchanged. Return infinite numbers and NaN as text, since JSON has
-    neither."""
+    """Return infinite numbers and NaN as text, since JSON has neither."""
     return value if abs(value) < float("inf") else str(value)

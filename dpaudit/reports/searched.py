@@ -1,5 +1,5 @@
-"""Make the report rows about a search for a pair of inputs, and a command line and Python code that
-audit the found pair."""
+"""Tell the inputs of an audit: the values of a pair, the search that found it, and a command line
+and Python code that audit it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpaudit.auditing.options import OPTIONS
-from dpaudit.certificates.result import AuditResult, Leader, Searched, Verdict
+from dpaudit.certificates.result import AnyCertificate, AuditResult, Leader, Searched, Verdict
 from dpaudit.hash_seed import VARIABLE
+from dpaudit.inputs.pairs import describe_pair
 from dpaudit.inputs.values import ARRAYS
 from dpaudit.reports import numbers
-from dpaudit.reports.findings import as_lists
 from dpaudit.reports.layout import LABEL, WIDTH, Item, Row, row
 from dpaudit.searching.snippets import as_given, columns_of, imports, in_form
 from dpaudit.wording import counted, shortened
@@ -38,6 +38,36 @@ _OUTSIDE = (
 # search except these. It writes `mechanism`, `claim` and `params` in other forms; `name`, `expect`
 # and `search` do not apply to the found pair.
 _LEFT_OUT = ("name", "expect", "search", "mechanism", "claim", "params")
+
+
+def inputs(result: AuditResult, certificate: AnyCertificate, *, shown: bool = True) -> list[Item]:
+    """Return a row about a pair of inputs: name, values and neighbouring relation.
+
+    shown: whether the report shows all pairs of the audit; if False, the row says how many more
+    there are.
+    """
+    values, relation = _values(result, certificate.pair), getattr(certificate, "adjacency", None)
+    parts = [f"{certificate.pair}: {values}" if values else certificate.pair]
+    parts += [f"adjacency {relation}"] if relation else []
+    parts += [] if shown else [f"1 of {len(result.by_pair)} pairs (-v shows all)"]
+    return row("inputs", "; ".join(parts))
+
+
+def _values(result: AuditResult, name: str) -> str | None:
+    """Return the inputs of a pair as the settings have them; None if they do not."""
+    settings = (result.request or {}).get("settings")
+    pairs = settings.get("pairs", ()) if isinstance(settings, Mapping) else ()
+    for pair in pairs if isinstance(pairs, Sequence) else ():
+        if isinstance(pair, Mapping) and pair.get("name") == name:
+            return describe_pair(as_lists(pair.get("d1")), as_lists(pair.get("d2")))
+    return None
+
+
+def as_lists(value: Any) -> Any:
+    """Return a value of the settings in a request with lists in place of tuples, as in a file."""
+    if isinstance(value, Mapping):
+        return {key: as_lists(part) for key, part in value.items()}
+    return [as_lists(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def rows(result: AuditResult, verbose: int) -> list[Item]:
@@ -101,8 +131,7 @@ def is_outside(result: AuditResult) -> bool:
 
 
 def _deciding(result: AuditResult) -> int | None:
-    """Return the index of the pair of inputs that decides the verdict, or None if there is no such
-    pair."""
+    """Return the index of the pair of inputs that decides the verdict; None without one."""
     return next((n for n, one in enumerate(result.by_pair) if one is result.decisive), None)
 
 
@@ -131,11 +160,7 @@ def _beyond(searched: Searched) -> list[Item]:
 
 
 def _distinct(leaders: Sequence[tuple[Leader, str]]) -> list[str]:
-    """Return a text for each pair. The text fits in one line with the marks of the pair, unless the
-    texts of two pairs would be equal: these pairs get longer texts.
-
-    leaders: list of (pair, its marks).
-    """
+    """Return a text for each (pair, marks): short, unless two pairs would have equal texts."""
     texts = [_briefly(one, marks) for one, marks in leaders]
     for longer in (_pair, lambda one: f"{_pair(one)} ({one.why})"):
         times = Counter(texts)
@@ -227,8 +252,7 @@ def _has_bytes(value: Any) -> bool:
 
 
 def _flag(name: str, value: Any) -> list[str | None]:
-    """Return a flag and its value as words of a command line. The list contains None if no flag can
-    express the value."""
+    """Return a flag and its value as words; [None] if no flag can express the value."""
     option = OPTIONS.get(name)
     if option is None or option.flag is None:
         return [None]
@@ -276,8 +300,7 @@ def snippet(result: AuditResult) -> str | None:
 
 
 def _name(result: AuditResult) -> str:
-    """Return the name of a mechanism that was passed as a Python function, or a placeholder if the
-    name is unknown."""
+    """Return the name of a mechanism that was passed as a function, or a placeholder."""
     name = result.target.rpartition(".")[2].rpartition(":")[2]
     return name if name.isidentifier() else "mechanism"
 

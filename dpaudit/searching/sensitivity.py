@@ -45,7 +45,7 @@ from dpaudit.searching.snippets import snippet
 from dpaudit.searching.space import Space
 from dpaudit.searching.spaces import parse_space
 from dpaudit.searching.timeouts import Ended, Limit
-from dpaudit.targets.construction import functions, is_made, source_of
+from dpaudit.targets.construction import functions, source_of
 from dpaudit.targets.parameters import NONE, Calling, calling
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
 from dpaudit.watching import Watch
@@ -362,7 +362,7 @@ def _function(target: Target) -> Iterator[Callable[[Any], Any]]:
             yield lambda dataset: next(iter(as_python(mechanism.sample_each([dataset], rng))))
         return
     function, _ = functions(target)
-    how = calling(function, target, is_made=is_made(target))
+    how = calling(function, target)
     _check_calling(how, target)
     yield bind(function, resolved(target.params), how.data)
 

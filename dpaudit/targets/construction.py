@@ -20,12 +20,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from dpaudit.errors import Given, Name, TargetError
+from dpaudit.errors import Name, TargetError
 from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import list_names, loaded, package_of, public_callables, resolve
 from dpaudit.inputs.values import resolved
 from dpaudit.outcomes import Raised
-from dpaudit.targets.parameters import check_post_process, init_words
+from dpaudit.targets.parameters import check_post_process
 from dpaudit.targets.target import (
     AnyTarget,
     CallableTarget,
@@ -41,6 +41,9 @@ from dpaudit.watching import step
 from dpaudit.wording import did_you_mean, shortened, shown
 
 Function = Callable[..., Any]
+
+# Ends the message that a class or factory lacks arguments.
+NEEDS_INIT = "; give its arguments with --init '[…]' (YAML: init: […])"
 
 
 def functions(target: PythonTarget) -> tuple[Function, Function | None]:
@@ -96,16 +99,14 @@ def build(target: ImportedTarget) -> Function:
         if target.factory and target.call is None and not callable(made):
             raise TargetError(
                 f"the factory {target.path} returned {shown(made)}, which cannot be called; let it "
-                "return the mechanism, or leave out --factory (YAML: factory)",
+                "return the mechanism",
                 code="not-callable",
             )
         return _method(made, target)
     if target.init is not None:
         raise TargetError(
             f"{target.path} is of type {type(named).__name__}, not a class, so ",
-            *(Name("init"), " has no use; give "),
-            *(Given("factory=True", "--factory (YAML: factory: true)"), " if it makes the "),
-            *("mechanism, or give keyword arguments as ", Name("params")),
+            *(Name("init"), " has no use; leave it out"),
             code="options-conflict",
         )
     return _method(named, target)
@@ -120,25 +121,6 @@ def is_made(target: AnyTarget) -> bool:
     )
 
 
-def needs_init(target: PythonTarget) -> str:
-    """Return the end of an error message, which tells the user how to pass arguments to the class
-    or factory.
-    """
-    if not target.params:
-        return "; give its arguments with --init '[…]' (YAML: init: […])"
-    return f"; arguments of calls do not reach it: give it {init_words(target.params)}"
-
-
-def _lacks_arguments(maker: Function, target: ImportedTarget) -> bool:
-    if target.init is not None:
-        return False
-    try:
-        inspect.signature(maker).bind()
-    except (TypeError, ValueError) as error:
-        return isinstance(error, TypeError)  # compiled code without a signature raises ValueError
-    return False
-
-
 def _made(maker: Function, target: ImportedTarget) -> Any:
     init = resolved(target.init)
     try:
@@ -147,9 +129,10 @@ def _made(maker: Function, target: ImportedTarget) -> Any:
     except (Exception, SystemExit) as error:
         given = "" if target.init is None else f" with init={target.init!r}"
         reason = shortened(str(error), 300)
+        lacks_arguments = target.init is None and isinstance(error, TypeError)
         raise TargetError(
             f"{target.path} cannot be made{given}: {type(error).__name__}: {reason}"
-            f"{needs_init(target) if _lacks_arguments(maker, target) else ''}",
+            f"{NEEDS_INIT if lacks_arguments else ''}",
             code="mechanism-not-made",
         ) from error
 
@@ -178,10 +161,9 @@ def _check_usable(kind: type, target: ImportedTarget) -> None:
     # class, since calling a class makes an instance.
     is_callable = any("__call__" in vars(base) for base in kind.__mro__) or is_drawn_from(kind)
     if target.call is None and not is_callable:
-        init = needs_init(target) if _lacks_arguments(kind, target) else ""
         raise TargetError(
             f"{target.path} is a class without __call__; name the method that draws with --call "
-            f"METHOD (YAML: call){init}.{list_names(public_callables(kind))}",
+            f"METHOD (YAML: call).{list_names(public_callables(kind))}",
             code="not-callable",
         )
 

@@ -9,13 +9,12 @@ as an error. In a draw, a misspelt name would raise an exception that counts as 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
 
-from dpaudit.errors import Given, Name, TargetError
+from dpaudit.errors import Name, TargetError
 from dpaudit.targets.target import PythonTarget
 from dpaudit.wording import did_you_mean
 
@@ -30,14 +29,6 @@ NONE = "none"
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-# Matches usual names of parameters for the number of outputs.
-_COUNT = re.compile(
-    r"[nkm]|((n|num|number)_?(of_)?)?(batch|count|draws|reps|samples|shots|size|times|trials)"
-    r"|num|number|\w+_(count|size)",
-    re.IGNORECASE,
-)
-# Usual names of parameters for a random generator.
-_LIKE_RNG = ("rng", "prng", "rand", "random", "random_state", "generator", "gen", "key", "seed")
 # Maps each option that names a parameter to text that says what the parameter takes.
 _ROLES = {
     "batch_arg": "the number of outputs",
@@ -73,13 +64,10 @@ def calling(
     function: Callable[..., Any],
     target: PythonTarget,
     *,
-    is_made: bool = False,
     unpacks: bool = False,
 ) -> Calling:
     """Return how to call the `function` of a target.
 
-    is_made: whether a class or factory that takes arguments (option `init`) made the function.
-        Error messages then mention this option.
     unpacks: whether the caller can take a single output out of a list or array of one output. If
         so, a function that requires a parameter `size` can make one draw per call, with size=1.
 
@@ -93,7 +81,7 @@ def calling(
         names = target.batch_arg, target.rng_arg
         batch, rng = (None if name == NONE else name for name in names)
         return Calling(batch, rng, target.data_arg)
-    return _Reader(signature.parameters, target).read(is_made=is_made, unpacks=unpacks)
+    return _Reader(signature.parameters, target).read(unpacks=unpacks)
 
 
 class _Reader:
@@ -109,16 +97,16 @@ class _Reader:
             parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
         )
 
-    def read(self, *, is_made: bool, unpacks: bool) -> Calling:
+    def read(self, *, unpacks: bool) -> Calling:
         target = self._target
         self._check_rng_is_no_seed()
         first = self._dataset()
         _check_bound(first, target.name)
         dataset = self._left.pop(first, None)  # None if **kwargs takes the dataset
         batch, rng = self._role(BATCH, "batch_arg"), self._role(RNG, "rng_arg")
-        self._check_params(first, is_made=is_made)
+        self._check_params(first)
         alone = self._alone() if unpacks else None
-        self._check_complete(first, {*target.params, batch, rng, alone})
+        self._check_complete({*target.params, batch, rng, alone})
         is_first = first == next(iter(self._every))
         by_name = dataset is None or dataset.kind is Parameter.KEYWORD_ONLY or not is_first
         counts = self._every.get(batch or "") if target.batch_arg is None else None
@@ -147,9 +135,8 @@ class _Reader:
                 self._check_is_no_generator(parameter.name)
                 return parameter.name
         raise TargetError(
-            f"{target.name} takes no dataset: it needs a first positional parameter, as in def "
-            "f(dataset), or name the one that takes it with ",
-            Given("data_arg", "--data-arg (YAML: data_arg)"),
+            f"{target.name} takes no dataset; name the parameter that takes it with ",
+            Name("data_arg"),
             code="parameter-missing",
         )
 
@@ -203,56 +190,45 @@ class _Reader:
                 f": {RNG}={value!r} replaces the numpy.random.Generator that dpaudit passes to "
                 f"{self._target.name}, from ",
                 Name("seed"),
-                "; leave it out, or give ",
-                _option("rng_arg", NONE),
-                f" if {RNG} means something else there",
+                "; leave it out",
                 code="options-conflict",
             )
 
     def _check_is_no_generator(self, name: str) -> None:
         if name != RNG or self._target.rng_arg == NONE:
             return
-        example = next((other for other in self._names() if other != RNG), "NAME")
         raise TargetError(
             f"the first parameter of {self._target.name} is {RNG!r}, which takes a generator; name "
             "the one that takes the dataset with ",
             Name("data_arg"),
-            ", e.g. ",
-            _option("data_arg", example),
             code="parameter-missing",
         )
 
-    def _check_params(self, dataset: str, *, is_made: bool) -> None:
+    def _check_params(self, dataset: str) -> None:
         if self._takes_any_name:
             return
         name, names = self._target.name, self._names()
-        for given, value in self._target.params.items():
+        for given in self._target.params:
             if given == dataset:
                 why = f": {given!r} is the dataset of {name}; give it as "
                 parts = Name("params"), why, Name("d1"), " and ", Name("d2")
                 raise TargetError(*parts, code="options-conflict")
             if given not in names:
-                made = f" For what makes it, give {init_words({given: value})}" if is_made else ""
                 raise TargetError(
                     f"{name} has no parameter {given!r}.{did_you_mean(given, names)}"
-                    f"{_taken_besides(names)}{made}",
+                    f"{_taken_besides(names)}",
                     code="parameter-unknown",
                 )
 
-    def _check_complete(self, dataset: str, filled: set[str | None]) -> None:
+    def _check_complete(self, filled: set[str | None]) -> None:
         for parameter in self._left.values():
             optional = parameter.default is not Parameter.empty or parameter.kind in _VARIABLE
             if not optional and parameter.name not in filled:
                 needs = f"{self._target.name} needs {parameter.name!r}, which has no default"
-                parts = _remedy(parameter.name, dataset)
-                raise TargetError(needs, *parts, code="parameter-missing")
-
-
-def init_words(arguments: Mapping[str, Any]) -> str:
-    """Return text that shows how the user passes these arguments to a class or factory, as a flag
-    and in YAML, such as `--init '{scale: 1.0}' (YAML: init: {scale: 1.0})`."""
-    listed = ", ".join(f"{name}: {value!r}" for name, value in arguments.items())
-    return f"--init '{{{listed}}}' (YAML: init: {{{listed}}})"
+                given = "; give it with ", Name("params")
+                roles = Name("rng_arg"), ", ", Name("batch_arg"), " or ", Name("data_arg")
+                named = ", or name it in ", *roles
+                raise TargetError(needs, *given, *named, code="parameter-missing")
 
 
 def check_post_process(function: Any, name: str, role: str = "post_process") -> None:
@@ -338,46 +314,3 @@ def _taken_besides(names: list[str]) -> str:
     if not names:
         return " It takes nothing but the dataset."
     return f" Besides the dataset it takes: {', '.join(names)}."
-
-
-def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
-    """Return the parts of a message that says how to fill a required parameter whose role is
-    unknown.
-
-    The user can give it a value, or give it a role: name it as the parameter for the random
-    generator, the number of outputs or the dataset.
-
-    missing: the parameter.
-    dataset: parameter that takes the dataset at present.
-    """
-    given = Given(
-        f"params={{{missing!r}: VALUE}}",
-        f"--param {missing}=VALUE (YAML: params: {{{missing}: VALUE}})",
-    )
-    if missing.lower() in _LIKE_RNG:
-        takes = "; if it takes a numpy.random.Generator, give "
-        return (takes, _option("rng_arg", missing), ", else ", given)
-    if dataset.lower() in _LIKE_RNG:
-        takes = (
-            f", and would get the dataset as its first parameter, {dataset!r}; if that takes a "
-            "numpy.random.Generator, give "
-        )
-        both = Given(
-            f"rng_arg={dataset!r}, data_arg={missing!r}",
-            f"--rng-arg {dataset} --data-arg {missing} "
-            f"(YAML: rng_arg: {dataset}, data_arg: {missing})",
-        )
-        return (takes, both, ", else ", given)
-    or_batch: tuple[str, ...] = ()
-    if _COUNT.fullmatch(missing):
-        batch = _option("batch_arg", missing)
-        or_batch = (", or ", batch, " if it sets the number of outputs")
-    or_dataset = (", or ", _option("data_arg", missing), " if it takes the dataset")
-    return ("; give ", given, *or_batch, *or_dataset)
-
-
-def _option(name: str, value: str) -> Given:
-    """Return an option with a value as messages show it: `rng_arg='rng'` in Python, and `--rng-arg
-    rng (YAML: rng_arg: rng)` on the command line."""
-    flag = f"--{name.replace('_', '-')}"
-    return Given(f"{name}={value!r}", f"{flag} {value} (YAML: {name}: {value})")

@@ -16,10 +16,9 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PrivacyClaim, make_claim, parameters
 from dpaudit.errors import UsageError
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import is_expected
 from dpaudit.reports.json import entry
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.text import reason, warnings_of
+from dpaudit.reports.report import is_expected, reason, warnings_of
 from dpaudit.sampling.executors.new_processes import compared_with
 from dpaudit.testing.session import Kept, Session, current
 from dpaudit.wording import did_you_mean

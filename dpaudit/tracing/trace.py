@@ -29,7 +29,7 @@ from dpaudit.inputs.values import resolved
 from dpaudit.processes import worker
 from dpaudit.processes.child import Clock, Ended, TimedOut, countdown
 from dpaudit.processes.exchange import pickled
-from dpaudit.targets.construction import functions, is_made
+from dpaudit.targets.construction import functions
 from dpaudit.targets.parameters import calling
 from dpaudit.targets.target import (
     AnyTarget,
@@ -164,7 +164,7 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         check_followed(follow)  # after the import of the mechanism, which may extend sys.path
     except ValueError as error:
         raise UsageError(str(error), code="module-not-found") from None
-    how = calling(function, target, is_made=is_made(target), unpacks=True)
+    how = calling(function, target, unpacks=True)
     return Subject(
         function=function,
         params=resolved(target.params),

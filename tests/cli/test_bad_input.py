@@ -87,7 +87,7 @@ USAGE: list[tuple[tuple[str, ...], str, str]] = [
     ((*LAPLACE, "--confidence", "0"), "option-invalid", "confidence=0"),
     ((*LAPLACE, "--workers", "0"), "option-invalid", "workers=0"),
     ((*LAPLACE, "--time", "soon"), "option-invalid", "30s"),
-    (("m.py:laplace", "--d1", "[1", "--d2", "1", *CLAIM), "value-malformed", "--d1"),
+    (("m.py:laplace", "--d1", "[1", "--d2", "1", *CLAIM), "yaml-invalid", "--d1"),
     (("m.py:laplace", "--d1", "@x.csv", "--d2", "1", *CLAIM), "file-not-found", "x.csv"),
     (("m.py:laplace", "--d1", "0", *CLAIM), "option-missing", "--d2"),
     (("n.py:laplace", *INPUTS, *CLAIM, "--isolate"), "module-not-found", "There is: m.py."),
@@ -105,10 +105,10 @@ NAMED: list[tuple[tuple[str, ...], str]] = [
     (("m.py:number", *INPUTS, *CLAIM), "type int"),
     (("m.py:waits", *INPUTS, *CLAIM), "asyncio.run"),
     (("laplace", *INPUTS, *CLAIM), "laplace"),
-    (("m", *INPUTS, *CLAIM), "m:NAME. There is: lap"),
-    (("mechanisms.laplace",), "mechanisms.laplace:NAME. There is: laplace,"),
-    (("mechanisms",), "mechanisms.MODULE:NAME. There is: causes, "),
-    (("mechanisms.laplase",), "Did you mean 'laplace'?"),
+    (("m", *INPUTS, *CLAIM), "target 'm' is not an import path"),
+    (("mechanisms.laplace",), "'mechanisms.laplace' is not an import path"),
+    (("mechanisms",), "'mechanisms' is not an import path"),
+    (("mechanisms.laplase:laplace", *INPUTS, *CLAIM), "Did you mean 'laplace'?"),
     ((*LAPLACE, "--mu", "1"), "--mu or --sigma"),
     (("m.py:laplace", *INPUTS, "--mu", "1", "--sigma", "1"), "sigma"),
     ((*LAPLACE, "--param", "scale=1"), "'scale'"),
@@ -185,11 +185,9 @@ def test_a_folder_is_no_request(refused: Any, folder: Path) -> None:
 def test_a_missing_file_and_the_nearest_one(refused: Any, folder: Path) -> None:
     (folder / "batches").mkdir()
     (folder / "batches" / "audits.yaml").touch()
-    near = {"batches/audit.yaml": "'audits.yaml'", "batch/audits.yaml": "'batches/audits.yaml'"}
-    for name, meant in near.items():
-        code, line = refused("run", name)
-        assert code == "file-not-found"
-        assert f"Did you mean {meant}?" in line
+    code, line = refused("run", "batches/audit.yaml")
+    assert code == "file-not-found"
+    assert "Did you mean 'audits.yaml'?" in line
 
 
 # The text of a file, the code that it is refused with, and what the message names.

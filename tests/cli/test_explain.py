@@ -131,7 +131,7 @@ def test_bad_input_is_refused_with_a_remedy(
         ("tradeoff", "--order", "2", "--mu", "1"): "--order 2 goes with --epsilon",
         ("profile", "--delta", "0.1", "--mu", "1"): "--delta 0.1 goes with --epsilon or --rho",
         ("profile", "--mu", "11"): "mu=11.0",
-        ("profile", "--mu", "1", "--figure", "a.pgn"): "Did you mean 'png'?",
+        ("profile", "--mu", "1", "--figure", "a.pgn"): "'a.pgn'",
         ("profile", "--mu", "1", "--figure", "nowhere/a.png"): "nowhere",
         ("posteriors",): "posterior",
     }

@@ -95,36 +95,18 @@ MEANT: list[tuple[tuple[str, ...], str]] = [
     (("m.py:GaussCount.release", *ASKED, "--isolate"), "m.py:GaussCount --call release"),
     (
         ("m.py:counted", *ASKED),
-        "--param n=VALUE (YAML: params: {n: VALUE}), or --batch-arg n (YAML: batch_arg: n)",
+        "'n', which has no default; give it with --param, or name it in --rng-arg, --batch-arg",
     ),
-    (
-        ("m.py:make", *ASKED, "--factory", "--param", "scale=2"),
-        "--init '{scale: 2}' (YAML: init: {scale: 2})",
-    ),
-    (
-        ("m.py:make", *ASKED, "--factory", "--param", "scale=2", "--isolate"),
-        "m.py:make cannot be made without init (--init)",
-    ),
-    (("m.py:make_default", *ASKED, "--factory", "--param", "scale=2"), "--init '{scale: 2}'"),
-    (
-        ("m.py:GaussCount", *ASKED, "--call", "release", "--param", "scale=2"),
-        "--init '{scale: 2}'",
-    ),
+    (("m.py:make", *ASKED, "--factory", "--param", "scale=2"), "--init '[…]'"),
     (("m.py:make", *ASKED, "--factory"), "--init '[…]' (YAML: init: […])"),
-    (("m.py::laplace", *ASKED), "m.py:laplace"),
-    (("m.py::GaussCount::release", *ASKED), "m.py:GaussCount.release"),
-    (("m.py", "laplace", *ASKED), "'m.py:laplace'?"),
-    (("m.py:laplace()", *ASKED), "m.py:laplace"),
-    (("m/laplace", *ASKED), "m.py:laplace"),
-    (("./m", *ASKED), "./m.py:NAME"),
     (("m.py:Scaled", *ASKED), "There is: release."),
     (("m.py:GaussCount", *ASKED), "call). There is: release."),
     (("m.py:laplace", *ASKED, "--call", "foo"), "leave out --call"),
     (("m.py:Empty", *ASKED, "--call", "foo"), "no method 'foo'.\n"),
-    ((*LAPLACE, "--param", "rng=3"), "--rng-arg none (YAML: rng_arg: none)"),
+    ((*LAPLACE, "--param", "rng=3"), "rng=3 replaces"),
     ((*LAPLACE, "--repeat", "200000"), "repeat=200,000"),
-    ((*LAPLACE, "--mu", "1"), "--epsilon, or --mu."),
-    ((*LAPLACE, "--sigma", "1"), "--epsilon, or --sigma."),
+    ((*LAPLACE, "--mu", "1"), "--mu or --sigma."),
+    ((*LAPLACE, "--sigma", "1"), "--mu or --sigma."),
     (("notes.md",), "'notes.md'"),
     (("", *ASKED), "target ''"),
     (("m.py:laplace", "--d1", "import:", *ASKED[2:]), "target ''"),
@@ -157,13 +139,12 @@ CODED: list[tuple[tuple[str, ...], str, str]] = [
     (("run", "m.py:laplace", "--d1", "@m.py", *ASKED[2:]), "file-type-unknown", ".csv, .npy.\n"),
     (("run", "m.py:laplace", "--d1", "@open.csv", *ASKED[2:]), "file-malformed", "line 3"),
     (("run", "m.py:laplace", "--d1", "people.csv", *ASKED[2:]), "value-misread", "@people.csv"),
-    (("run", "m.py:laplace", "--d1", "[1,", "2]", *ASKED[2:]), "value-malformed", "quote"),
-    (("run", "m.py:laplace", "--d1", "[1", *ASKED[2:]), "value-malformed", "lacks ']'"),
+    (("run", "m.py:laplace", "--d1", "[1,", "2]", *ASKED[2:]), "yaml-invalid", "'[1,'"),
     (("run", *LAPLACE, "--time", "1s"), "options-conflict", "either --samples or --time"),
     (("run", *LAPLACE, "-q", "-v"), "options-conflict", "-q (--quiet)"),
     (("run", *LAPLACE, "--json", "out/"), "cannot-write", "out/results.json"),
     (("run", *LAPLACE, "--report", "junit:"), "report-format-unknown", "'junit:'"),
-    (("run", *LAPLACE, "--report", "pdf:x"), "report-format-unknown", "'pdf'"),
+    (("run", *LAPLACE, "--report", "pdf:x"), "report-format-unknown", "'pdf:x'"),
     (("run", "unnamed.yaml"), "option-missing", "unnamed.yaml:3: "),
     (
         ("run", *LAPLACE, "--definition", "gaussian"),
@@ -195,7 +176,7 @@ def test_the_remedy_is_named(refused: Any) -> None:
 def test_a_long_value_is_shortened_in_its_message(refused: Any) -> None:
     long = "[1, 2" * 400
     code, line = refused("run", "m.py:laplace", "--d1", long, *ASKED[2:])
-    assert code == "value-malformed"
+    assert code == "yaml-invalid"
     assert long[:20] in line
     assert len(line) < 250
 
@@ -247,8 +228,8 @@ def test_the_remedy_of_an_audit_without_a_verdict_is_named(dpaudit: Any) -> None
         ("m.py:make_default",): "factory: true",
         ("m.py:objects",): "type Empty",
         ("m.py:objects", "--isolate"): "type Empty",
-        ("m.py:forgets",): "returned None for size=1",
-        ("m.py:forgets", "--isolate"): "returned None for size=1",
+        ("m.py:forgets",): "returned NoneType for size=1",
+        ("m.py:forgets", "--isolate"): "returned NoneType for size=1",
         ("m.py:iterator",): "builtins:list",
     }
     for words, named in failed.items():
@@ -301,10 +282,6 @@ def test_a_parameter_named_rng_that_takes_something_else(dpaudit: Any, asked: An
     words = ("m.py:laplace", *ASKED, "--param", "rng=3", "--rng-arg", "none")
     assert dpaudit("run", *words).exit_code == 0
     assert asked[0].target.params == {"rng": 3}
-
-
-def test_no_batch_is_offered_for_what_is_no_number_of_outputs(dpaudit: Any) -> None:
-    assert "--batch-arg" not in dpaudit("run", "m.py:scaled", *ASKED).stderr
 
 
 def test_a_text_that_is_also_a_file_can_still_be_meant(dpaudit: Any, asked: Any) -> None:
@@ -429,21 +406,12 @@ def test_the_command_that_was_meant_is_named(refused: Any, folder: Path) -> None
     (folder / "x.html").write_text("<!doctype html>")
     (folder / "null.yaml").write_text("version: 1\naudits:\n  -\n")
     commands: dict[str, tuple[str | None, str]] = {
-        "report --badge new.json": ("arguments-wrong", "dpaudit report new.json --badge"),
-        "report --badge": (None, "(see 'dpaudit report --help')"),
+        "report": (None, "(see 'dpaudit report --help')"),
         "report empty.json": ("file-empty", "empty.json"),
         "report x.html": ("not-results", "x.html"),
         "compare a.json b.json --report foo": ("report-format-unknown", "text, markdown"),
-        "search m:f --d1 0": (None, "dpaudit run has --d1."),
-        "--epsilon 1": (None, "dpaudit run has --epsilon. (see 'dpaudit --help')"),
-        "explain --epsilon 1": (None, "dpaudit explain posterior has --epsilon"),
-        "trace m:f --resume": (None, "dpaudit run has --resume."),
         "search m:f --nowhere 0": (None, "'--nowhere'. (see 'dpaudit search --help')"),
         "run m:f --report pdf": ("report-format-unknown", "sarif, github, html"),
-        "run m:f --report html:x.html,junit:x": (
-            "report-format-unknown",
-            "--report html:x.html --report junit:x",
-        ),
         "run m:f --expect violatio": (None, "Did you mean 'violation'?"),
         "run a.yaml --familywise=1": (None, "'--familywise'"),
         "list .": (None, "dpaudit list mechanisms PACKAGE "),

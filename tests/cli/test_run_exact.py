@@ -51,7 +51,7 @@ def test_in_a_batch_it_is_the_outcome_of_its_audit(dpaudit: Any, tmp_path: Path)
     result = dpaudit("run", str(path), "--quiet")
     assert result.exit_code == 2
     assert "\nNO VIOLATION FOUND  randomized_response  ε = 1.09, claimed 1.1\n" in result.stdout
-    assert "laplace: ERROR\n  mechanisms.laplace:laplace has no pmf" in result.stdout
+    assert "laplace: ERROR\n  exact: mechanisms.laplace:laplace has no pmf" in result.stdout
 
 
 def test_the_report_shows_it_again(dpaudit: Any, tmp_path: Path) -> None:

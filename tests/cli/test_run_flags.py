@@ -154,7 +154,7 @@ REFUSED: list[tuple[list[str], str | None, str]] = [
     (["--param", "scale"], "option-invalid", "--param 'scale'"),
     (["--param", "a=1", "--param", "a=2"], "options-conflict", "--param a"),
     (["--timeout", "5s"], "option-missing", "--timeout"),
-    (["--d1", "{"], "value-malformed", "--d1: "),
+    (["--d1", "{"], "yaml-invalid", "--d1: "),
     (["--d1", ""], "value-malformed", "--d1: "),
     (["--d1", "@missing.csv"], "file-not-found", "missing.csv"),
     (["--d1", "!!python/object:os.system {}"], "value-refused", "!!python"),

@@ -53,14 +53,14 @@ def test_what_cannot_be_written_is_refused_before_the_work(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to("real")
     requests: list[tuple[tuple[str, ...], str, str]] = [
-        (("--report", "r.xml"), "report-format-unknown", "junit:r.xml"),
+        (("--report", "r.xml"), "report-format-unknown", "'r.xml'"),
         (("--report", "junt:r.xml"), "report-format-unknown", "Did you mean 'junit'?"),
-        (("--report", ""), "report-format-unknown", "junit:FILE"),
+        (("--report", ""), "report-format-unknown", "FORMAT:FILE"),
         (("--report", ":"), "report-format-unknown", "':'"),
-        (("--report", ":r.xml"), "report-format-unknown", "junit:r.xml"),
+        (("--report", ":r.xml"), "report-format-unknown", "':r.xml'"),
         (("--report", "junti"), "report-format-unknown", "Did you mean 'junit'?"),
         (("--report", "JUnit"), "report-format-unknown", "Did you mean 'junit'?"),
-        (("--report", "junit:"), "report-format-unknown", "junit:FILE"),
+        (("--report", "junit:"), "report-format-unknown", "'junit:'"),
         (("--report", "junit: "), "cannot-write", "' '"),
         (("--report", "text:no/where.txt"), "cannot-write", "'no'"),
         (("--report", "junit:.", "--report", "text"), "cannot-write", "."),

@@ -78,24 +78,20 @@ MISTAKES = f"""
 2 .nan | {TOTAL} [1,np.nan]
 2 tuple | {TOTAL} '(1, 2)'
 2 tuple | {TOTAL} '{{a: (1, 2)}}'
-2 1000 | {TOTAL} 1,000
-2 1000 for the number | {TOTAL} '1 000'
-2 [1, 000] | {TOTAL} '1 000'
-2 1000000.5 for the number | {TOTAL} '1 000 000.5'
-2 -1000 for the number | {TOTAL} '[1, -1 000]'
-2 0.5 for the number | {TOTAL} 0,5
-2 [0, 5] | {TOTAL} 0,5
-2 -1.25 for the number | {TOTAL} -1,25
-2 write commas | {TOTAL} '1 2'
-2 [1, 2] | {TOTAL} '1, 2'
-2 [1, 2] | {TOTAL} '[1 2]'
-2 [1, 2] | {TOTAL} '[1; 2]'
+2 1,000 is text | {TOTAL} 1,000
+2 1 000 is text | {TOTAL} '1 000'
+2 -1 000 is text | {TOTAL} '[1, -1 000]'
+2 0,5 is text | {TOTAL} 0,5
+2 -1,25 is text | {TOTAL} -1,25
+2 1, 2 is text | {TOTAL} '1, 2'
+2 1 2 is text | {TOTAL} '[1 2]'
+2 1; 2 is text | {TOTAL} '[1; 2]'
 2 1e999 | {TOTAL} 1e999
 2 1e999 | {TOTAL} [1,1e999]
-2 age: 36 | {TOTAL} [{{age:36}}]
-2 [a] | {TOTAL} '{{a, b}}'
+2 age:36 is a key | {TOTAL} [{{age:36}}]
+2 a is a key | {TOTAL} '{{a, b}}'
 2 [1, 2] | {TOTAL} "'[1, 2]'"
-2 ']' | {TOTAL} '[1, 2'
+2 '[1, 2' | {TOTAL} '[1, 2'
 2 [1, 2]] | {TOTAL} '[1, 2]]'
 2 [1,,2] | {TOTAL} [1,,2]
 2 [0]*3 | {TOTAL} [0]*3
@@ -132,7 +128,7 @@ MISTAKES = f"""
 2 'array' | {TOTAL} [] --as arrays
 # Options
 2 '--epsilon' | run m.py:total --d1 [] --d2 [1] --eps 1
-2 --d1 | run m.py:total -d1 [] -d2 [1] --epsilon 1
+2 '-d' | run m.py:total -d1 [] -d2 [1] --epsilon 1
 2 'one' | run m.py:noisy --d1 0 --d2 1 --epsilon one
 2 -1.0 | run m.py:noisy --d1 0 --d2 1 --epsilon -1
 2 nan | run m.py:noisy --d1 0 --d2 1 --epsilon nan
@@ -140,9 +136,9 @@ MISTAKES = f"""
 2 '1,5' | run m.py:noisy --d1 0 --d2 1 --epsilon 1,5
 2 2.0 | {RUN} --delta 2
 2 mu | {RUN} --mu 1
-2 --order and --epsilon (renyi), or --rho (zcdp) | run m.py:noisy --d1 0 --d2 1 --rho 1 --order 2
-2 --order and --epsilon (renyi), or --rho (zcdp) | {RUN} --rho 1 --order 2
-2 --sigma (gaussian), or --rho (zcdp) | run m.py:noisy --d1 0 --d2 1 --sigma 1 --rho 1
+2 --order and --rho | run m.py:noisy --d1 0 --d2 1 --rho 1 --order 2
+2 --order | {RUN} --rho 1 --order 2
+2 --sigma and --rho | run m.py:noisy --d1 0 --d2 1 --sigma 1 --rho 1
 2 --order and --rho | plan m.py:noisy --d1 0 --d2 1 --rho 1 --order 2
 2 'pure' | {RUN} --definition pur
 2 -5 | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --samples -5
@@ -151,11 +147,11 @@ MISTAKES = f"""
 2 '' | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --samples ''
 2 'soon' | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --time soon
 2 --time | {RUN} --time 1s
-2 0.99 | {RUN} --confidence 99%
+2 '99%' | {RUN} --confidence 99%
 2 99.0 | {RUN} --confidence 99
-2 0.95 | {RUN} --confidence 0.05
-2 0.99 | {RUN} --confidence 0.01
-2 0.6 | {RUN} --confidence 0.4
+2 0.05 | {RUN} --confidence 0.05
+2 0.01 | {RUN} --confidence 0.01
+2 0.4 | {RUN} --confidence 0.4
 2 '-1' | {RUN} --seed -1
 2 'lots' | {RUN} --workers lots
 2 0 | {RUN} --group 0
@@ -212,10 +208,10 @@ MISTAKES = f"""
 2 1e999 | {SEARCH} 'list of number in [0, 1e999]'
 2 null | {SEARCH} 'list of category [None, 1]'
 2 --d1 | {SEARCH} 'list of number in [0, 1]' --d1 0
-2 0.95 | {SEARCH} 'list of number in [0, 1]' --confidence 0.05
-2 0.95 | {BOUND} recorded.csv --arm input --confidence 0.05
-2 0.95 | {BOUND} 100 50 40 --guesses --confidence 0.05
-2 0.95 | plan m.py:noisy --d1 0 --d2 1 --epsilon 1 --confidence 0.05
+2 0.05 | {SEARCH} 'list of number in [0, 1]' --confidence 0.05
+2 0.05 | {BOUND} recorded.csv --arm input --confidence 0.05
+2 0.05 | {BOUND} 100 50 40 --guesses --confidence 0.05
+2 0.05 | plan m.py:noisy --d1 0 --d2 1 --epsilon 1 --confidence 0.05
 2 'lots' | {SEARCH} 'list of number in [0, 1]' --keep lots
 1 the space may not be | {NUMERIC} text
 1 the space may not be | {NUMERIC} text -q
@@ -262,7 +258,7 @@ AUDITS = {
     f"{NOISY}, smaples: 5": "'samples'",
     f"{NOISY}, params: [1]": "params=[1]",
     f"{NOISY}, params: {{scale: None}}": "null",
-    f"{NOISY}, params: {{scale: 1/2}}": "0.5",
+    f"{NOISY}, params: {{scale: 1/2}}": "1/2",
     f"{NOISY}, init: 3": "init=3",
     f"{NOISY}, matrix: {{x: 3}}": "x=3",
     f"{NOISY}, matrix: {{x: [1]}}": 'claim: {epsilon: "${x}"}',
@@ -273,18 +269,18 @@ AUDITS = {
     f"{NOISY}, expect: maybe": "'maybe'",
     f"{NOISY}, on_error: ignore": "'ignore'",
     f"{NOISY}, confidence: 99%": "'99%'",
-    f"{NOISY}, confidence: 0.05": "0.95",
+    f"{NOISY}, confidence: 0.05": "0.05",
     f"{NOISY}, workers: 0.5": "0.5",
     f"{NOISY}, range: [1]": "range=[1]",
     f"{NOISY}, range: [None, 1]": "null",
     NOISY.replace("d1: 0", "d1: (1, 2)"): "tuple",
-    NOISY.replace("d1: 0", "d1: {a:1}"): "{a: 1}",
+    NOISY.replace("d1: 0", "d1: {a:1}"): "a:1",
     NOISY.replace("d1: 0", "d1: 1e999"): "1e999",
     NOISY.replace("d1: 0", "d1: @rows.csv"): '"@rows.csv"',
     NOISY.replace("{epsilon: 1}", "1"): "claim=1",
     NOISY.replace("epsilon: 1", "epsilon: one"): "'one'",
     NOISY.replace("epsilon: 1", "epsilom: 1"): "'epsilon'",
-    NOISY.replace("epsilon: 1", "rho: 1, order: 2"): "rho (zcdp), or order and epsilon (renyi)",
+    NOISY.replace("epsilon: 1", "rho: 1, order: 2"): "rho and order",
     NOISY.replace("epsilon: 1", "epsilon: .nan"): "nan",
     NOISY.replace("m.py:noisy", "[m.py:noisy]"): "mechanism",
     NOISY.replace("m.py:noisy", "m.py:nosy"): "'noisy'",

@@ -185,7 +185,7 @@ def test_the_record_that_always_raises_is_shown(dpaudit: Any, folder: Path) -> N
 @pytest.mark.parametrize(
     ("option", "text", "form"),
     [
-        *(("--d1", "None", "null"), ("--d2", "[1 2]", "[1, 2]"), ("--d1", "nan", ".nan")),
+        *(("--d1", "None", "null"), ("--d2", "[1 2]", "1 2 is text"), ("--d1", "nan", ".nan")),
         *(("--d2", "(1, 2)", "{tuple: [1, 2]}"), ("--d1", "1e999", "Infinity")),
         *(("--param", "scale=None", "null"), ("--init", "[nan]", ".nan")),
     ],

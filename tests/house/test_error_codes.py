@@ -15,7 +15,7 @@ from dpaudit.inputs.yaml_values import YamlError
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "errors.md"
 CODE = re.compile(r"[a-z]+(-[a-z]+)*")
-ROW = re.compile(r"\| `(.*?)` \| (.+?) \| (.+?) \| (.+?) \|")
+ROW = re.compile(r"\| `(.*?)` \| (.+?) \| (.+?) \|")
 
 
 @cache

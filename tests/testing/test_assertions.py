@@ -123,7 +123,7 @@ def test_an_audit_that_saw_only_new_outputs_fails_unless_that_is_allowed(
         ({}, dpaudit.UsageError, "epsilon=…"),
         ({"claim": dpaudit.PureDP(1.0), "delta": 0.1}, dpaudit.UsageError, "not both: delta"),
         ({"epsilon": -1.0}, dpaudit.UsageError, "epsilon"),
-        ({"epsilon": 1.0, "confidence": 0.01}, dpaudit.UsageError, "did you mean 0.99?"),
+        ({"epsilon": 1.0, "confidence": 0.01}, dpaudit.UsageError, "confidence=0.01"),
         ({"epsilon": 1.0, "sampels": 9}, TypeError, "'sampels'. Did you mean 'samples'?"),
         ({"epsilom": 1.0}, TypeError, "'epsilom'. Did you mean 'epsilon'?"),
         ({"epsilon": 1.0, "samples": 9, "time": 2.0}, dpaudit.UsageError, "not both"),

@@ -101,23 +101,6 @@ def test_a_file_without_a_name_lists_its_functions(
     assert message("noise_broken.py").endswith("add the function: noise_broken.py:NAME")
 
 
-def test_missing_colon_proposes_the_path_that_was_meant() -> None:
-    assert "write mechanisms.laplace:laplace" in message("mechanisms.laplace.laplace")
-    assert "noise.py:NAME" in message("noise.py")
-    assert "write FILE.py:laplace" in message("laplace")
-
-
-def test_a_module_without_a_name_lists_its_functions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "mechanisms.laplace:NAME. There is: laplace," in message("mechanisms.laplace")
-    assert "write numpy:zeros" in message("numpy.zeros")
-    write(tmp_path / "own_package_that_fails" / "__init__.py", "1/0")
-    monkeypatch.chdir(tmp_path)
-    assert "ZeroDivisionError" in message("own_package_that_fails")
-    assert "has no ':'" in message("own_package_that_fails.noise.draw")
-
-
 def test_a_library_that_is_missing_is_named_by_its_package() -> None:
     error = refusal(resolve, "tmlt.core.measurements:Measurement")
     assert error.code == "module-not-found"
@@ -142,11 +125,6 @@ def test_each_kind_of_mistake_has_its_code(path: str, code: str) -> None:
     with pytest.raises(TargetError) as error:
         resolve(path)
     assert error.value.code == code
-
-
-def test_a_missing_module_of_a_package_gets_a_suggestion() -> None:
-    assert "'laplase' in the package 'mechanisms'" in message("mechanisms.laplase")
-    assert "'laplace'?" in message("mechanisms.laplase")
 
 
 @pytest.mark.parametrize("path", [":f", "math:", "math:1f", "math:a..b"])
@@ -245,15 +223,8 @@ def test_a_wrong_path_gets_a_suggestion_that_can_be_written(
 ) -> None:
     write(tmp_path / "noise.py", "")
     (tmp_path / "configs").mkdir()
-    elsewhere = tmp_path / "elsewhere" / "below"
-    elsewhere.mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "configs")
     assert "Did you mean '../noise.py'?" in message("../noyse.py:draw")
-    # A file in configs names it, and the command is run elsewhere.
-    monkeypatch.chdir(elsewhere)
-    base = tmp_path / "configs"
-    assert located("../noyse.py:draw", base) == f"{base}/../noyse.py:draw"
-    assert located("../other.py:draw", base) == "../other.py:draw"
 
 
 @pytest.mark.parametrize("path", ["", "-", "no/such", "5", "a b"])
@@ -299,7 +270,7 @@ def test_the_opposite_of_a_name_is_not_suggested(wrong: str) -> None:
 
 FILES: dict[tuple[str, str], str | None] = {
     ("rows.csv", "row.csv"): "row.csv",
-    ("d1.csv", "xd1.csv"): "xd1.csv",
+    ("d1.csv", "xd1.csv"): None,
     ("AUDITS.yaml", "audits.yaml"): "audits.yaml",
     ("people", "people.csv"): "people.csv",
     ("m.pi", "m.py"): "m.py",
@@ -317,14 +288,3 @@ def test_misspelled_files_get_suggestions(wrong: str, there: str) -> None:
     near = FILES[wrong, there]
     expected = "" if near is None else f" Did you mean {near!r}?"
     assert did_you_mean_file(wrong, [there]) == expected
-
-
-def test_a_module_that_looks_like_a_misspelt_file_suggests_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "noise_of_mine.py").write_text("def f(x): return x\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    error = refusal(resolve, "noise_of_mine.pyy:f")
-    assert error.code == "module-not-found"
-    assert "'noise_of_mine.py'" in str(error)

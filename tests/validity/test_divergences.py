@@ -26,7 +26,7 @@ from dpaudit.claims import PrivacyClaim, group
 from dpaudit.claims.renyi import ApproximateZCDP
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import refutation
+from dpaudit.reports.events import refutation
 from dpaudit.reports.text import render
 from dpaudit.stats.binomial import TOSSED_AGAIN
 from dpaudit.targets.target import CallableTarget
@@ -108,7 +108,7 @@ def test_a_violation_that_only_the_divergence_shows(claim: PrivacyClaim) -> None
 def test_the_headline_names_the_divergence_and_its_direction(refuted: AuditResult) -> None:
     laws = "P ‖ Q" if divergence(refuted).witness.from_d1 else "Q ‖ P"
     said = f"D_2({laws}) is at least 0.91; the claim allows 0.8"
-    assert refutation(certificate(refuted)) == said
+    assert refutation(certificate(refuted)) == ("", said)
     # The bound for ε at the point that was tested is 0, which is no news beside it.
     assert "not shown to learn" not in " ".join(render(refuted, verbose=1).split())
 

@@ -14,7 +14,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -26,28 +26,28 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.traced import Excerpt, Trace, short_path
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers, searched, trace
-from dpaudit.reports.bounds import MAY_MISS, bounds, detectable_epsilon, may_miss
-from dpaudit.reports.findings import (
+from dpaudit.reports.bounds import (
+    MAY_MISS,
     UNPROVEN,
-    bets,
-    counted_rows,
-    is_expected,
-    leaves_open,
-    verdict_of,
+    Bound,
+    bounds,
+    detectable_epsilon,
+    may_miss,
 )
+from dpaudit.reports.events import bets, counted_rows
 from dpaudit.reports.html import canvas
 from dpaudit.reports.html.pictures import left_out, pictures
 from dpaudit.reports.layout import Item, Row
-from dpaudit.reports.text import (
-    chances,
+from dpaudit.reports.report import (
+    is_expected,
+    leaves_open,
     notes_of,
     reason,
     statements,
-    stopped,
-    title,
-    unended,
+    verdict_of,
     warnings_of,
 )
+from dpaudit.reports.text import chances, stopped, title, unended
 from dpaudit.version import __version__
 from dpaudit.wording import counted, install_command, visible
 
@@ -56,6 +56,8 @@ _KINDS = {
     Verdict.NO_VIOLATION_FOUND: "nothing",
     Verdict.ERROR: "error",
 }
+# Symbols of results that their kind does not name: by kind, and whether the result is expected.
+_SIGNS = {("nothing", False): "missed", ("violation", True): "expected"}
 _STAGES = {
     "learning": "to learn from, and to bet on",
     "certification": "kept for the exact test",
@@ -88,77 +90,31 @@ class Overview:
         (`expected`), and for a claim that was not refuted although a violation was expected
         (`missed`).
     rank: number by which rows are sorted, smallest first. Unexpected results come first.
-    shown: the lower bound as text.
-    symbol, lower: parameter that the bound is for, such as ε, and the bound as a number.
+    bound: the lower bound that the report names first; None without a pair of inputs.
     missed, detectable: the leak that the audit may miss as text, such as `ε < 1.02`, and its ε as a
         number to sort by.
-    seed: the seed as text; "" if nothing was drawn.
-    seconds, time: the duration as a number to sort by, and as text.
-    is_met: whether the result is as expected.
     """
 
+    result: AuditResult
     verdict: str
     kind: str
     sign: str
     rank: int
-    name: str
-    claim: str
-    shown: str
-    symbol: str
-    lower: float
+    bound: Bound | None
     missed: str
     detectable: float
-    draws: int
-    seed: str
-    seconds: float
     time: str
     is_met: bool
 
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A piece of source code.
-
-    lines: one (line number, code, whether the line is marked, text of its mark) for each line.
-    """
-
-    file: str
-    lines: tuple[tuple[int, str, bool, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """The first finding of a trace (a search for the line of code that leaks). The finding is the
-    likely cause of the leak, or a hint if no cause is certain."""
-
-    is_certain: bool
-    words: str
-    remedy: str
+    @property
+    def shown(self) -> str:
+        """Return the bound as text, such as `ε ≥ 1.69, claimed 1`."""
+        return "" if self.bound is None else self.bound.brief(self.result)
 
     @property
-    def title(self) -> str:
-        """Return the heading of the finding."""
-        return "Likely cause" if self.is_certain else "No certain cause"
-
-
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """The part of a trace that the page shows below the likely cause.
-
-    runs: number of coupled runs, as text. A coupled run runs d1 and d2 with the same noise.
-    findings: (whether it is a cause, text, remedy) for each other finding, causes first.
-    sites: table of the lines that draw noise.
-    total: privacy loss of these lines together, and a comparison with the claim.
-    unknown: lines that use noise in a manner that the trace cannot analyse.
-    """
-
-    runs: str
-    findings: tuple[tuple[bool, str, str], ...]
-    sources: tuple[Source, ...]
-    sites: Table | None
-    total: str
-    unknown: tuple[str, ...]
-    notes: tuple[str, ...]
+    def lower(self) -> float:
+        """Return the bound as a number to sort by."""
+        return 0.0 if self.bound is None else self.bound.shown(self.result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +125,9 @@ class View:
     events, stages, tried: tables of the events, of the draws by stage, and of the attacks.
     witness: a command line and Python code, each of which audits the pair that a search has found;
         empty without a search.
-    cause: the first finding of a trace; None if there is none.
-    trace: the rest of the trace; None if the audit has no trace.
+    cause: the first finding of a trace as (heading, text, remedy); None if there is none.
+    trace: the rest of the trace: `runs`, (is_cause, text, remedy) of further `findings`, `sources`,
+        table of `sites`, `total`, `unknown`, `notes`. None if the audit has no trace.
     """
 
     reason: str
@@ -183,108 +140,86 @@ class View:
     notes: tuple[str, ...]
     command: str | None
     witness: tuple[str, ...]
-    cause: Cause | None
-    trace: Traced | None
+    cause: tuple[str, str, str] | None
+    trace: Mapping[str, Any] | None
 
     @property
     def parts(self) -> list[tuple[list[_Row], list[_Row]]]:
         """Return a list of (visible rows, folded rows): the first item is for the audit as a whole,
         and each further item for a pair of inputs."""
-        found: list[tuple[list[_Row], list[_Row]]] = [([], [])]
-        for one in self.rows:
-            if one[0] == "inputs":
-                found.append(([], []))
-            found[-1][one[0] in _FOLDED].append(one)
-        return found
+        parts: list[tuple[list[_Row], list[_Row]]] = [([], [])]
+        for row in self.rows:
+            if row[0] == "inputs":
+                parts.append(([], []))
+            parts[-1][row[0] in _FOLDED].append(row)
+        return parts
 
 
 def row_of(result: AuditResult) -> Overview:
     """Return the row of an audit in the table of all audits."""
     is_met, kind = is_expected(result), _KINDS[result.verdict]
-    bound = bounds(result)[0] if result.decisive is not None else None
     return Overview(
+        result=result,
         verdict=verdict_of(result),
         kind=kind,
-        sign=_sign(kind, is_met=is_met),
+        sign=_SIGNS.get((kind, is_met), kind),
         rank=list(_KINDS).index(result.verdict) + (len(_KINDS) if is_met else 0),
-        name=result.name,
-        claim=result.claim.describe(),
-        shown="" if bound is None else bound.brief(result),
-        symbol="" if bound is None else bound.symbol,
-        lower=0.0 if bound is None else bound.shown(result),
+        bound=bounds(result)[0] if result.decisive is not None else None,
         missed=may_miss(result),
         detectable=detectable_epsilon(result) or 0.0,
-        draws=result.draws,
-        seed=str(result.seed) if result.draws else "",
-        seconds=result.seconds,
         time=numbers.duration(result.seconds),
         is_met=is_met,
     )
 
 
-def _sign(kind: str, *, is_met: bool) -> str:
-    if kind == "nothing" and not is_met:
-        return "missed"
-    return "expected" if kind == "violation" and is_met else kind
-
-
 def view_of(result: AuditResult) -> View:
-    said = statements(result, 1)
-    drawn, found = result.certificates, trace.traced(result)
+    """Return the texts and tables of an audit."""
+    rows, meaning = statements(result, 1)
+    drawn, traced = result.certificates, trace.traced(result)
+    cause = None if traced is None else traced.likely
+    heading = "Likely cause" if cause is not None and cause.is_cause else "No certain cause"
     return View(
         reason=reason(result),
-        rows=tuple(_explained(_rows(said.rows), has_tests=bool(drawn))),
-        meaning=tuple(one.text for one in said.meaning if isinstance(one, Row)),
+        rows=tuple(_explained(_rows(rows), has_tests=bool(drawn))),
+        meaning=tuple(item.text for item in meaning if isinstance(item, Row)),
         events=tuple(_events(result)),
-        stages=tuple(_stages(one, several=len(drawn) > 1) for one in drawn),
-        tried=tuple(_tried(one, several=len(drawn) > 1) for one in drawn if one.attacks),
+        stages=tuple(_stages(pair, several=len(drawn) > 1) for pair in drawn),
+        tried=tuple(_tried(pair, several=len(drawn) > 1) for pair in drawn if pair.attacks),
         warnings=tuple(warnings_of(result)),
         notes=tuple(notes_of(result)),
         command=result.command,
         witness=tuple(filter(None, [searched.command(result), searched.snippet(result)])),
-        cause=None if found is None else _cause(found),
-        trace=None if found is None else _traced(found),
+        cause=None if cause is None else (heading, trace.said(cause), cause.remedy),
+        trace=None if traced is None else _traced(traced),
     )
 
 
-def _cause(found: Trace) -> Cause | None:
-    one = found.likely
-    return None if one is None else Cause(one.is_cause, trace.said(one), one.remedy)
+def _traced(traced: Trace) -> Mapping[str, Any]:
+    sites = tuple(map(trace.cells, traced.sites))
+    further = [finding for finding in traced.findings if finding is not traced.likely]
+    return {
+        "runs": counted(traced.runs, "coupled run"),
+        "findings": [(one.is_cause, trace.said(one), one.remedy) for one in further],
+        "sources": list(map(_source, traced.excerpts)),
+        "sites": Table("Lines that draw noise, the costliest first", trace.HEAD, sites),
+        "total": trace.total_words(traced) if sites else "",
+        "unknown": tuple(trace.unknown(traced)),
+        "notes": traced.notes,
+    }
 
 
-def _traced(found: Trace) -> Traced:
-    rows = tuple(map(trace.cells, found.sites))
-    caption = "Lines that draw noise, the costliest first"
-    return Traced(
-        runs=counted(found.runs, "coupled run"),
-        findings=tuple(
-            (one.is_cause, trace.said(one), one.remedy)
-            for one in found.findings
-            if one is not found.likely
-        ),
-        sources=tuple(map(_source, found.excerpts)),
-        sites=Table(caption, trace.HEAD, rows) if rows else None,
-        total=trace.total_words(found) if rows else "",
-        unknown=tuple(trace.unknown(found)),
-        notes=found.notes,
-    )
-
-
-def _source(one: Excerpt) -> Source:
-    marks = dict(one.marked)
-    lines = enumerate(trace.source(one), one.start)
-    return Source(
-        short_path(one.file),
-        tuple((number, code, number in marks, marks.get(number, "")) for number, code in lines),
-    )
+def _source(excerpt: Excerpt) -> Mapping[str, Any]:
+    """Return the file, and (number, code, is marked, text of the mark) for each line."""
+    marks = dict(excerpt.marked)
+    lines = enumerate(trace.source(excerpt), excerpt.start)
+    return {
+        "file": short_path(excerpt.file),
+        "lines": [(line, code, line in marks, marks.get(line, "")) for line, code in lines],
+    }
 
 
 def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
-    """Yield the given rows without the row of the likely cause, which the page shows above them.
-
-    has_tests: whether the page also shows p-values of single tests. If so, a text is added to the
-    row of the p-value: its p-value is for the whole audit.
-    """
+    """Yield the rows without the likely cause, and explain the p-value beside other tests."""
     for label, texts in rows:
         if label == "p-value" and has_tests:
             yield label, (*texts, _WHOLE)
@@ -293,8 +228,7 @@ def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
 
 
 def _rows(items: Iterable[Item]) -> Iterator[_Row]:
-    """Yield (label, texts) for each row with a label. `texts` also includes the texts of the rows
-    without a label that follow it."""
+    """Yield (label, texts) for each row with a label and the rows without one below it."""
     label, texts = "", list[str]()
     for one in items:
         if not isinstance(one, Row):
@@ -313,8 +247,7 @@ def _of(one: Certificate | ExactCertificate, several: bool) -> str:
 
 
 def _events(result: AuditResult) -> Iterator[Table]:
-    """Yield one table for each pair of inputs: the counts, or exact probabilities, of its events
-    for d1 and for d2."""
+    """Yield a table of the events of each pair, with counts or exact probabilities."""
     several = len(result.by_pair) > 1
     for one in result.by_pair:
         if isinstance(one, Certificate) and one.fixed.events:
@@ -480,8 +413,7 @@ def clock() -> datetime:
 
 
 def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:
-    """Return, for each verdict, (verdict, CSS class, number of audits that have it as expected,
-    number of audits that have it unexpectedly)."""
+    """Return (verdict, CSS class, number as expected, number not as expected)."""
     tally = Counter((one.result.verdict, one.is_met) for one in parts)
     kinds = {one.result.verdict: one.row.kind for one in parts}
     return [
@@ -492,8 +424,7 @@ def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:
 
 
 def _policy(style: str, script: str) -> str:
-    """Return the page's content security policy. It allows only this style sheet and this
-    script."""
+    """Return a content security policy that allows only this style sheet and script."""
     hashes = [
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (style, script)
@@ -503,8 +434,7 @@ def _policy(style: str, script: str) -> str:
 
 
 def _page_file(name: str) -> str:
-    """Return the text of a file of the package, stripped, with one line break before and after it.
-    The page must include exactly this text, since its hash is in the content security policy."""
+    """Return the text of a file exactly as the page includes it, as its hash requires."""
     environment = _environment()
     text: str = environment.loader.get_source(environment, name)[0]
     return f"\n{text.strip()}\n"
@@ -544,8 +474,7 @@ def _whole(text: str) -> str:
 
 
 def _prose(text: str) -> Any:
-    """Return `text` as markup: `code` elements replace backticks, and expressions such as `ε =
-    1.69` get no-break spaces."""
+    """Return `text` as markup, with `code` for backticks and expressions kept in one line."""
     from markupsafe import Markup
 
     code = Markup("<code>{}</code>")

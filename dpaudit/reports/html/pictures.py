@@ -1,7 +1,6 @@
 """Draw the figures of an audit: its outputs by level, its privacy profile and its betting wealth.
 
-A level is a bin of outputs. `region.py` draws the figure of error rates, `canaries.py` the figures
-of one training run.
+A level is a bin of outputs. `region.py` draws the figures of error rates.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.wealth import course
 from dpaudit.reports import numbers
-from dpaudit.reports.html.canaries import score_pictures
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Scale, ratio
-from dpaudit.reports.html.region import region, tested_events
+from dpaudit.reports.html.region import region, score_pictures, tested_events
 from dpaudit.wording import shortened
 
 _MAX_BARS, _MAX_ROWS, _MAX_CHARACTERS = 100, 40, 60

@@ -1,8 +1,8 @@
-"""Draw the figure with the two error rates of each event and the claim's trade-off curve.
+"""Draw the figures of two error rates: of each event, and of guesses from the scores of canaries.
 
-An event is a test of one input against the other: it has a false-alarm rate and a miss rate. The
-name of an event is next to its mark. The names of close marks are moved so that they do not
-overlap.
+An event is a test of one input against the other: it has a false-alarm rate and a miss rate, which
+the trade-off curve of the claim bounds. The name of an event is next to its mark. The names of
+close marks are moved so that they do not overlap.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from dpaudit.certificates.certificate import Certificate, EventCount, ExactCertificate, ExactEvent
+from dpaudit.certificates.one_run import CanaryScores, OneRunCertificate
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
-from dpaudit.claims.tradeoff import tradeoff
+from dpaudit.claims.tradeoff import at_bound, tradeoff
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Points, Scale, ratio
 
@@ -47,6 +48,10 @@ _GAP, _MARK = 0.03, (0.022, 0.036)
 # Vertical shifts of a name that are tried, in lines of text, to find a place where it overlaps
 # least.
 _MOVES = (0, 1, -1, 2, -2, 3, -3, 4, -4)
+_NO_BOUND = (
+    "The curve of the scores is an estimate, and proves nothing by itself: if the canaries leak "
+    "together, it may lie below the claim by chance. The verdict follows from the guesses."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,3 +288,73 @@ def _covered(box: _Box, taken: Sequence[_Box]) -> float:
         for other in taken
     )
     return round(outside + shared, 9)
+
+
+def score_pictures(result: AuditResult, run: OneRunCertificate) -> list[Picture]:
+    """Return the figures about the scores, or [] if the user gave guesses without scores."""
+    if run.scores is None:
+        return []
+    return [_errors(result, run, run.scores), _histogram(run.scores)]
+
+
+def _errors(result: AuditResult, run: OneRunCertificate, scores: CanaryScores) -> Picture:
+    """Return the trade-off curves of the claim, of the certified bound, and of the scores."""
+    canvas = Canvas(Scale(0, 1), Scale(0, 1), "false positives", "misses")
+    canvas.ticks()
+    alphas = [(step / (2 * STEPS)) ** 2 for step in range(2 * STEPS + 1)]
+    curve = [(alpha, tradeoff(result.claim, alpha)) for alpha in alphas]
+    canvas.area("region", [*curve, (1.0, 1.0)])
+    canvas.line("even", [(0.0, 1.0), (1.0, 0.0)])
+    canvas.line("claim", curve)
+    mu = None if run.mu_lower is None else float(numbers.at_least(run.mu_lower))
+    certified = at_bound(float(numbers.at_least(run.epsilon_lower)), run.point.delta, mu)
+    if certified is not None:
+        canvas.line("bound", [(alpha, tradeoff(certified, alpha)) for alpha in alphas])
+    canvas.line("d1", [(wrong, 1 - right) for wrong, right in scores.roc])
+    at_least = certified.describe() if certified is not None else "nothing"
+    bound = f"certified: no guarantee below {at_least} holds"
+    return Picture(
+        "roc",
+        "Errors of guesses from the scores",
+        canvas.markup(),
+        (Key("claim", "line", "fewest misses under the claim"),
+         Key("region", "area", "allowed by the claim"), Key("d1", "line", "the scores"),
+         *((Key("bound", "line", bound),) if certified is not None else ()),
+         Key("even", "line", "blind guesses")),
+        f"The curve of the claim, and that of the scores, with an AUROC of "
+        f"{numbers.about(scores.auroc)}. Certified is {at_least}.",
+        (_NO_BOUND,),
+        ("false positives, at most", "true positives", "at least", "at most"),
+        tuple(
+            (numbers.share(rate.false_positives), numbers.share(rate.above / scores.included),
+             numbers.share(rate.lower, numbers.DOWN), numbers.share(rate.upper, numbers.UP))
+            for rate in scores.rates
+        ),
+    )  # fmt: skip
+
+
+def _histogram(scores: CanaryScores) -> Picture:
+    inside = [count / scores.included for count, _ in scores.histogram]
+    outside = [count / scores.excluded for _, count in scores.histogram]
+    bins = len(inside)
+    canvas = Canvas(Scale(0, bins), Scale(0, 1.1 * max(*inside, *outside)), "score", "share")
+    for edge in range(0, bins + 1, bins // 4):
+        canvas.tick(edge, f"{scores.edges[edge]:.3g}")
+    canvas.steps("d1", inside)
+    canvas.steps("d2", outside)
+    return Picture(
+        "scores",
+        "Scores of the canaries",
+        canvas.markup(),
+        (Key("d1", "line", f"in ({scores.included:,})"),
+         Key("d2", "line", f"out ({scores.excluded:,})")),
+        "The shares of the canaries that were in, and of those that were out, by score.",
+        (),
+        ("score from", "to", "in", "out"),
+        tuple(
+            (f"{low:.4g}", f"{high:.4g}", f"{included:,}", f"{excluded:,}")
+            for low, high, (included, excluded) in zip(
+                scores.edges, scores.edges[1:], scores.histogram, strict=False
+            )
+        ),
+    )  # fmt: skip

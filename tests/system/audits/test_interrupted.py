@@ -17,8 +17,8 @@ from dpaudit.certificates.result import AuditResult, Interrupted, Progress, Samp
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.errors import StopAudit
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.reports.findings import is_expected
 from dpaudit.reports.registry import FORMATS
+from dpaudit.reports.report import is_expected
 from dpaudit.targets.target import CallableTarget
 from tests.forging import forged
 from tests.raising import refusal

@@ -32,36 +32,37 @@ def is_refused(text: str, *, is_dataset: bool = True) -> bool:
     ("text", "form", "meant"),
     [
         ("None", "null", None),
-        ("(1,2)", "{tuple: [1, 2]}", (1, 2)),
-        ("()", "{tuple: []}", ()),
-        ("1, 2", "[1, 2]", [1, 2]),
-        ("[None, 1]", "[null, 1]", [None, 1]),
-        ("[(1,2),(3,4)]", "[{tuple: [1, 2]}, {tuple: [3, 4]}]", [(1, 2), (3, 4)]),
-        ("{'a': None, 'b': (True, 1e999)}", '{"a": null, "b": {tuple: [true, .inf]}}', None),
-        ("0b11", "3", 3),
         ("yes", "true", True),
         ("OFF", "false", False),
         ("tRUE", "true", True),
         ("-inf", "-.inf", float("-inf")),
-        ("1/2", "0.5", 0.5),
-        ("1,000", "1000", 1000),
-        ("-1,234,567.5", "-1234567.5", -1234567.5),
-        ("{None: 1}", "{null: 1}", {None: 1}),
         ("np.inf", ".inf", float("inf")),
         ("pd.NA", "null", None),
-        ("[(1, 2)]" + 2_000 * " ", "[{tuple: [1, 2]}]", [(1, 2)]),
     ],
 )
-def test_what_looks_like_a_value_is_said_with_how_to_write_it(
+def test_a_constant_of_another_notation_is_said_with_how_yaml_writes_it(
     text: str, form: str, meant: Any
 ) -> None:
     (line,) = said(text)
-    assert line.startswith(text[:8].strip())
-    assert f"; write {form}" in line
-    if meant is not None:
-        assert load_dataset(parse_dataset(form)) == meant
+    assert line.startswith(f"{text} is text here; write {form}")
+    assert load_dataset(parse_dataset(form)) == meant
     assert not said(form)
     assert is_refused(text) is (text not in ("yes", "OFF"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("(1,2)", "()", "1, 2", "[None, 1]", "[(1,2),(3,4)]", "{'a': None, 'b': (True, 1e999)}"),
+        *("0b11", "1/2", "1,000", "-1,234,567.5", "1,5", "{None: 1}", "{2, 1}", "{1, 2}"),
+        *("1+2j", "b'a'", "np.array([1, 2])", "range(3)", "{a}", "{a:1}", "[(1, 2)]" + 2_000 * " "),
+    ],
+)
+def test_what_looks_like_a_value_is_refused(text: str) -> None:
+    (line,) = said(text)
+    assert line.partition(" is ")[0] in text
+    assert "; write " in line
+    assert is_refused(text)
 
 
 @pytest.mark.parametrize("text", ["None", "(1,2)", "nan", "yes"])
@@ -77,38 +78,25 @@ def test_what_is_meant_as_text_may_be_quoted(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "form"),
     [("rows.csv", "@rows.csv"), ("data/a.NPY", "@data/a.NPY"), ("my.module:rows", "import:"),
-     ("data.py:rows()", "import:data.py:rows() ")],
+     ("data.py:rows()", "import:data.py:rows(),")],
 )  # fmt: skip
 def test_a_file_or_an_object_is_named_as_such(text: str, form: str) -> None:
     (line,) = said(text)
     assert line.startswith(f"{text} is ")
     assert f" {form}" in line
-    assert line.endswith(f"or '\"{text}\"'")
+    assert line.endswith(f"or '\"{text}\"' for the text")
     assert not said(f"[{text}, 1]")
     assert not said(f'"{text}"')
 
 
 def test_parts_are_looked_at_as_well() -> None:
-    for text, form in (("[1 2 3]", "[1, 2, 3]"), ("[[1 -2.5], [3, 4]]", "[1, -2.5]")):
+    for text, part in (("[1 2 3]", "1 2 3"), ("[[1 -2.5], [3, 4]]", "1 -2.5")):
         (line,) = said(text)
-        assert f"write commas: {form}, or " in line
+        assert line.startswith(f"{part} is text here")
     assert [one.split()[0] for one in said("[1, nan]")] == ["nan"]
     assert [one.split()[0] for one in said("[yes, no, yes]")] == ["yes", "no"]
     # One message in full: it holds the wording of all of this kind.
     assert said("{a: None}") == ['None is text here; write null, or "None" for the text']
-
-
-def test_a_set_may_be_meant_as_a_list() -> None:
-    (line,) = said("{2, 1}")
-    assert all(one in line for one in ("{2: None, 1: None}", "[2, 1]", "import:module:name"))
-
-
-@pytest.mark.parametrize("text", ["{1, 2}", "1+2j", "b'a'", "np.array([1, 2])", "range(3)"])
-def test_what_has_no_form_is_imported(text: str) -> None:
-    (line,) = said(text)
-    assert line.startswith(f"{text} is ")
-    assert "import:module:name" in line
-    assert is_refused(text)
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    for name in ("d1.csv", "d1.npy", "d1.jsonl", "d1.parquet"):
+    for name in ("rows.csv", "rows.npy", "rows.jsonl", "rows.parquet"):
         (tmp_path / f"x{name}").touch()
         error = refusal(read_pair, tmp_path / name, tmp_path / name)
         assert error.code == "file-not-found"

@@ -6,7 +6,8 @@ from typing import Any
 
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult
-from dpaudit.reports.findings import bound_source, leading_event
+from dpaudit.reports.bounds import bound_source
+from dpaudit.reports.events import leading_event
 from dpaudit.reports.text import render
 from tests.cli.made_results import ABOVE, BELOW, CLEARED, PASS, VIOLATION
 from tests.forging import with_certificates

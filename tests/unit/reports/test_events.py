@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpaudit.reports.findings import MAX_EVENT_CHARACTERS, brief
+from dpaudit.reports.events import MAX_EVENT_CHARACTERS, brief
 
 
 @pytest.mark.parametrize(

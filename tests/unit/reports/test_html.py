@@ -15,10 +15,10 @@ import pytest
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
-from dpaudit.reports.findings import UNPROVEN
+from dpaudit.reports.bounds import UNPROVEN
 from dpaudit.reports.html import page
 from dpaudit.reports.registry import parse_report
-from dpaudit.reports.text import reason
+from dpaudit.reports.report import reason
 from dpaudit.version import __version__
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.hostile import EVERY_KIND, EXACT, FULL, HALF, ONE_RUN, PLANTED, RECORDED, planted

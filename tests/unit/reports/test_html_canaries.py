@@ -10,8 +10,8 @@ import pytest
 import dpaudit
 from dpaudit import GaussianDP, PrivacyClaim, PureDP
 from dpaudit.certificates.one_run import OneRunCertificate
-from dpaudit.reports.html.canaries import score_pictures
 from dpaudit.reports.html.pictures import left_out, pictures
+from dpaudit.reports.html.region import score_pictures
 
 CANARIES = dpaudit.Canaries(1_000, seed=8)
 NOISE = np.random.default_rng(9).normal(size=1_000)

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft4Validator
 
 from dpaudit.certificates.traced import SourceLine
-from dpaudit.reports.places import Location, located, root, uri
+from dpaudit.reports.github import Location, located, root, uri
 from tests.cli.made_results import VIOLATION
 from tests.hostile import TRACE
 from tests.result_files import reported

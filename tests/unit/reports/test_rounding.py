@@ -12,7 +12,7 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import ApproximateDP, GaussianDP, PureDP
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import refutation
+from dpaudit.reports.events import refutation
 from dpaudit.reports.html.page import row_of, view_of
 from dpaudit.reports.text import render
 from mechanisms import laplace
@@ -82,8 +82,8 @@ def test_shares_are_the_same_in_every_format(result: AuditResult) -> None:
         for name, arm, counts, share, interval in table.rows:
             row = numbers.unglued(" ".join((name, arm, counts, share, interval)))
             assert row in text
-    if result.certificates and "draws for d" in refutation(result.certificates[0]):
-        headline = SHARE.findall(numbers.unglued(refutation(result.certificates[0])))
+    if result.certificates and "draws for d" in refutation(result.certificates[0])[1]:
+        headline = SHARE.findall(numbers.unglued(refutation(result.certificates[0])[1]))
         shares = [numbers.unglued(row[3]) for row in view_of(result).events[0].rows]
         # The share of each input is in the headline, but for 0, which is "never".
         assert {one for one in shares if one != "0 %"} <= set(headline)

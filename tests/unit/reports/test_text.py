@@ -19,7 +19,7 @@ from dpaudit import (
     Verdict,
     ZeroConcentratedDP,
 )
-from dpaudit.certificates.certificate import DivergenceTest, Unseen
+from dpaudit.certificates.certificate import DivergenceBets, DivergenceTest, Unseen
 from dpaudit.certificates.evidence import RuleKind
 from dpaudit.certificates.result import AuditResult, Family, Recorded, Sampled
 from dpaudit.certificates.traced import SourceLine
@@ -27,18 +27,12 @@ from dpaudit.claims.base import ProfilePoint
 from dpaudit.claims.renyi import ApproximateZCDP
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import numbers
-from dpaudit.reports.bounds import bounds, may_miss
-from dpaudit.reports.findings import allowance, compared, detectable
+from dpaudit.reports.bounds import bounds, detectable, may_miss
+from dpaudit.reports.events import allowance, compared
 from dpaudit.reports.layout import LABEL, Row, laid_out, table, width_of
 from dpaudit.reports.registry import FORMATS, parse_report
-from dpaudit.reports.text import (
-    document,
-    notes_of,
-    render,
-    render_remarks,
-    render_row,
-    render_warnings,
-)
+from dpaudit.reports.report import notes_of
+from dpaudit.reports.text import document, render, render_remarks, render_row, render_warnings
 from dpaudit.stats.witness import Witness
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget, ImportedTarget
@@ -79,7 +73,7 @@ def test_a_violation_in_fifteen_lines() -> None:
     ("scale", "samples", "confidence", "seed", "numbers"),
     [
         (0.93, 2_000, 0.8, 5, ("within 132 draws", "wealth 39", "at 25", "1,000 draws")),
-        (0.85, 4_000, 0.95, 3, ("within 2,968 draws", "wealth 103", "at 100", "1,032 draws")),
+        (0.85, 4_000, 0.95, 3, ("within 2,968 draws", "wealth 111", "at 100", "1,032 draws")),
         (0.5, 4_000, 0.95, 3, ()),
     ],
 )
@@ -99,6 +93,42 @@ def test_bets_that_refute_what_no_event_does_are_the_evidence(
     page = parse_report("html:r.html")[0]
     html = page.document([page.entry(result)], 1)
     assert ("all bets within" in html) == bool(numbers)
+
+
+def test_the_headline_of_bets_compares_the_event_and_the_wealth_is_below() -> None:
+    ended = replace(CERTIFICATE, fixed=replace(FIXED, stage="betting", p_value=1.0))
+    headline, _, body = render(with_certificates(VIOLATION, ended)).partition("\n\n")
+    for text in ("after 265 draws", "outputs ≤ 0.13 appear 7.6 times", "the claim allows 1.6"):
+        assert text in " ".join(headline.split())
+    assert "wealth" not in headline
+    assert "wealth: 812" in body
+
+
+def test_events_that_obey_the_claim_are_not_the_headline_of_bets() -> None:
+    obeying = replace(BELOW, count_d1=60)
+    for stage in ("betting", "confirmation"):
+        fixed = replace(FIXED, stage=stage, p_value=0.2, events=(obeying,))
+        text = render(with_certificates(VIOLATION, replace(CERTIFICATE, fixed=fixed)))
+        headline, _, body = text.partition("\n\n")
+        assert "after 265 draws: all events together" in " ".join(headline.split())
+        assert "812" in body.partition("p-value")[2]
+
+
+def test_an_event_of_few_counts_does_not_seem_to_be_the_evidence() -> None:
+    wide = replace(BELOW, interval_d1=(0.2, 0.9))  # 0.2 < e^0.5 * 0.14
+    fixed = replace(FIXED, stage="betting", p_value=1.0, events=(wide,))
+    text = render(with_certificates(VIOLATION, replace(CERTIFICATE, fixed=fixed)))
+    headline = " ".join(text.partition("\n\n")[0].split())
+    assert "after 265 draws by all events together: outputs ≤ 0.13 appear 7.6 times" in headline
+
+
+def test_bets_on_divergences_that_refute_have_their_wealth_below() -> None:
+    fixed = replace(FIXED, p_value=0.2)
+    bets = DivergenceBets(alpha=0.002, wealth=777.0)
+    certificate = replace(CERTIFICATE, fixed=fixed, wealth=1.5, divergence_bets=bets)
+    headline, _, body = render(with_certificates(VIOLATION, certificate)).partition("\n\n")
+    assert "after 265 draws: the Rényi divergences" in " ".join(headline.split())
+    assert "wealth 777 (violation at 500)" in " ".join(body.split())
 
 
 def test_what_bets_do_not_refute_has_no_evidence_by_them() -> None:
@@ -345,9 +375,8 @@ def test_a_report_of_one_audit_as_text_is_its_report() -> None:
 def test_a_report_without_a_format_gets_a_remedy() -> None:
     remedies = {
         "jsn:a.json": "Did you mean 'json'?",
-        "out.json": "json:out.json",
-        "json:": "json:FILE",
-        "tests.xml": "junit:tests.xml",
+        "out.json": "FORMAT:FILE",
+        "json:": "FORMAT:FILE",
     }
     for text, remedy in remedies.items():
         error = refusal(parse_report, text)

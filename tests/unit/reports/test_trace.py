@@ -15,7 +15,7 @@ import pytest
 from dpaudit import PureDP
 from dpaudit.certificates.result import AuditResult
 from dpaudit.certificates.traced import Excerpt, Finding, SourceLine, Trace
-from dpaudit.reports import github, places, sarif, trace
+from dpaudit.reports import github, sarif, trace
 from dpaudit.reports.html.page import view_of
 from dpaudit.reports.json import plain, read_document
 from dpaudit.reports.text import render as render_audit
@@ -199,7 +199,7 @@ def test_only_what_is_refuted_is_explained(base: AuditResult, form: str) -> None
     assert "cause       likely" not in text
     assert "which line leaks" not in text
     assert view_of(replace(base, trace=TRACE)).trace is None
-    assert places.place(replace(base, source="a.py:1", trace=TRACE)) == "a.py:1"
+    assert github.place(replace(base, source="a.py:1", trace=TRACE)) == "a.py:1"
 
 
 def test_a_trace_that_shows_nothing_is_not_shown() -> None:
@@ -255,11 +255,11 @@ def test_alerts_are_at_the_cause_and_stay_the_same_alerts(
 def test_a_cause_elsewhere_leaves_the_place_of_the_mechanism(file: str, line: int) -> None:
     cause = replace(TRACE.findings[0], line=SourceLine(file, line, "code"), others=())
     found = replace(REFUTED, trace=replace(TRACE, findings=(cause,)))
-    assert places.place(found) == "mine.py:12"
+    assert github.place(found) == "mine.py:12"
     called = replace(cause, others=(SourceLine(file, line, "code"), SourceLine("b.py", 7, "")))
     from_mine = replace(REFUTED, trace=replace(TRACE, findings=(called,)))
-    assert places.place(from_mine) == "b.py:7"
-    assert places.place(replace(found, source=None)) is None
+    assert github.place(from_mine) == "b.py:7"
+    assert github.place(replace(found, source=None)) is None
 
 
 def test_a_quiet_batch_names_the_cause() -> None:
@@ -271,7 +271,7 @@ def test_a_quiet_batch_names_the_cause() -> None:
 
 def test_a_note_is_no_cause_to_point_to() -> None:
     found = replace(REFUTED, trace=TOGETHER)
-    assert places.place(found) == "mine.py:12"
+    assert github.place(found) == "mine.py:12"
     assert trace.briefly(found).startswith("no certain cause: ")
 
 
@@ -281,9 +281,10 @@ def test_a_page_shows_findings_source_and_sites() -> None:
         assert said in text
     shown = view_of(REFUTED).trace
     assert shown is not None
-    assert shown.sites is not None
-    assert {len(one) for one in (*shown.sites.rows, shown.sites.head)} == {len(trace.HEAD)}
-    assert [marked for _, _, marked, _ in shown.sources[0].lines] == [False, True, True]
+    sites = shown["sites"]
+    assert {len(cells) for cells in (*sites.rows, sites.head)} == {len(trace.HEAD)}
+    lines = shown["sources"][0]["lines"]
+    assert [is_marked for _, _, is_marked, _ in lines] == [False, True, True]
 
 
 # Files.

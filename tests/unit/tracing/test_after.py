@@ -14,7 +14,7 @@ import pytest
 
 import dpaudit
 from dpaudit.certificates.result import AuditResult
-from dpaudit.reports import places, trace
+from dpaudit.reports import github, trace
 from dpaudit.reports.layout import laid_out
 from dpaudit.tracing import forked_trace
 
@@ -64,7 +64,7 @@ def line_of(function: Any, text: str) -> int:
 def test_the_line_that_raised_is_the_cause(function: Any, text: str, which: str) -> None:
     found = refuted(function, *([], [1]) if which == "d1" else ([1], []))
     place = f"test_after.py:{line_of(function, text)}"
-    assert places.place(found) == place
+    assert github.place(found) == place
     words = " ".join(" ".join(laid_out(trace.rows(found))).split())
     assert f"likely {place}:" in words
     assert f"is raised for {which} alone: " in words
@@ -137,7 +137,7 @@ def test_what_may_be_a_stored_value_is_no_cause(
     assert found.trace.likely is None
     words = " ".join(" ".join(laid_out(trace.rows(found))).split())
     assert words.startswith("cause none: the mechanism keeps state between calls, such as a cache")
-    assert places.place(found) == found.source
+    assert github.place(found) == found.source
     assert trace.briefly(found) == ""
 
 
