@@ -6,7 +6,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,21 @@ _FENCE = re.compile(
 _NOT_HERE = ("make ", "pip ", "git ")
 _THERE = ".venv/bin/"
 _PROGRESS = re.compile(r"\S+( \(\d+ of \d+\))?: [\d,]+ of [\d,]+ draws, .* left$")
+
+# An audit without a stated budget has the largest number of draws, whatever the load of the
+# machine, and the trace of a violation ten seconds in place of two.
+_STEADY = """
+from dpaudit.auditing import pace; pace.clock = lambda: 0.0
+from dpaudit.tracing import forked_trace; forked_trace.TRACE_SECONDS = 10.0
+"""
+# `main` starts the program again, with a hash seed.
+_DPAUDIT = f"""#!{{python}}
+import os
+from dpaudit.cli.main import main
+if __name__ == "__main__":
+    if "PYTHONHASHSEED" in os.environ: exec({_STEADY!r})
+    main()
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +49,22 @@ def blocks(document: Path) -> Iterator[Block]:
         yield Block(found["kind"], found["file"], found["text"])
 
 
-def follow(
-    document: Path, folder: Path, python: Sequence[str], programs: Sequence[Path], source: str = ""
-) -> None:
-    """Do what a document says, in a folder. python: the words that start it; programs: where its
-    commands are; source: where the modules of its programs are, beside those installed."""
+def follow(document: Path, folder: Path, installed: Path | None = None) -> None:
+    """Do what a document says, in a folder.
+
+    installed: the folder of the programs of another environment, in which dpaudit is installed.
+        Without it, audits of this environment do not depend on the load of the machine.
+    """
+    programs = [Path(sys.executable).parent if installed is None else installed]
+    python = [str(programs[0] / "python"), "-c"]
+    if installed is None:
+        steady = folder / "steady"
+        steady.mkdir()
+        (steady / "dpaudit").write_text(_DPAUDIT.format(python=sys.executable))
+        (steady / "dpaudit").chmod(0o700)
+        programs.insert(0, steady)
     path = os.pathsep.join((*map(str, programs), os.environ["PATH"]))
+    source = "" if installed else str(ROOT)
     environment = {**os.environ, "PATH": path, "PYTHONPATH": source, "COLUMNS": "80"}
     # A plugin that no document is about takes a fifth of the start of pytest.
     environment["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"
@@ -50,7 +76,8 @@ def follow(
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(block.text, encoding="utf-8")
         elif block.kind == "python":
-            ran = _run([*python, "-c", block.text], folder, environment)
+            text = block.text if installed else f"{_STEADY}\n{block.text}"
+            ran = _run([*python, text], folder, environment)
             assert ran.returncode == 0, f"{block.text}\n{ran.stderr}"
         elif block.kind == "console":
             _check_console(block.text, folder, environment)

@@ -19,13 +19,12 @@ import click
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Failed, Interrupted, Progress, Verdict
 from dpaudit.cli import exit_codes
-from dpaudit.cli.group import describe_error, exit_code, print_traceback
+from dpaudit.cli.group import describe_error, exit_code, print_traceback, undisturbed
+from dpaudit.cli.leaving import kept_from_leaving
 from dpaudit.cli.messages import folded
-from dpaudit.cli.process import parent as watching
-from dpaudit.cli.process import undisturbed
-from dpaudit.cli.process.ending import Requests, heeded, kept_from_leaving
-from dpaudit.cli.process.streams import kept
 from dpaudit.cli.progress import make_display
+from dpaudit.cli.signals import Requests, heeded
+from dpaudit.cli.streams import kept
 from dpaudit.errors import DpauditError, JournalError, MechanismError, UsageError, code_of
 from dpaudit.processes.origin import words
 from dpaudit.reports.report import is_expected
@@ -52,7 +51,6 @@ def auditing() -> Iterator[Requests]:
         import_module("dpaudit.auditing.engine")
     from dpaudit.sampling.executors.new_processes import NewProcesses, compared_with
 
-    watching.end_with_parent()
     with (
         heeded() as requests,
         closing(NewProcesses()) as processes,
@@ -118,7 +116,6 @@ def run_one(
         click.echo(folded(visible(f"warning: {spec.name}: under-powered: {reason}")), err=True)
     display = make_display(spec, title, quiet=quiet)
     start = time.monotonic()
-    watching.say(watching.AUDIT, title)
 
     def update(progress: Progress) -> None:
         requests.check()
@@ -126,7 +123,7 @@ def run_one(
         display.update(progress)
 
     try:
-        with kept(), kept_from_leaving():
+        with kept(), kept_from_leaving(title):
             result = run_audit(spec, update, requests.check if keeps_interrupted else None)
     except MechanismError as error:
         return _not_run(spec, error, start)
@@ -136,7 +133,6 @@ def run_one(
             raise
         return _not_run(spec, _of_the_mechanism(error), start)
     finally:
-        watching.say(watching.AUDIT, "")
         display.close()
     if result.command is None or result.seed == spec.sampling.seed:
         return result

@@ -19,10 +19,9 @@ from dpaudit.cli.flags import (
     some_flags,
 )
 from dpaudit.cli.options import USUAL, AuditCommand, option
-from dpaudit.cli.process.ending import heeded
-from dpaudit.cli.process.parent import end_with_parent
-from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import STDOUT, check_writable, write_whole
+from dpaudit.cli.signals import heeded
+from dpaudit.cli.streams import set_apart
 from dpaudit.config.building import build_spec
 from dpaudit.errors import UsageError
 from dpaudit.import_path import check_file, split
@@ -130,7 +129,6 @@ def bisect(
     every = releases(str(package), f"{versions}")
     releases(str(package), found)  # raises UsageError for a misspelt release
     environments = Environments(folder, str(package), beside, python)
-    end_with_parent()
     with heeded():
         try:
             interpreter = environments.interpreter(found)

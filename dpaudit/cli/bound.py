@@ -17,9 +17,9 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer
 from dpaudit.cli.flags import check_complete, given_settings, some_flags, whole_number
 from dpaudit.cli.options import AuditCommand, Choice, option, repeating
-from dpaudit.cli.process.ending import heeded
-from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import Results, destinations
+from dpaudit.cli.signals import heeded
+from dpaudit.cli.streams import set_apart
 from dpaudit.config.building import build_claims, named_files
 from dpaudit.config.project import here
 from dpaudit.errors import UsageError

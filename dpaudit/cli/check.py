@@ -15,9 +15,10 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import reason_of
 from dpaudit.cli.group import DEBUG, debug_option, error_line, print_traceback
+from dpaudit.cli.leaving import kept_from_leaving
 from dpaudit.cli.messages import folded
 from dpaudit.cli.options import Choice
-from dpaudit.cli.process.streams import kept, set_apart
+from dpaudit.cli.streams import kept, set_apart
 from dpaudit.errors import code_of
 from dpaudit.targets.target import AnyTarget, CommandTarget, single_targets, starts_a_program
 from dpaudit.wording import counted, visible
@@ -108,7 +109,7 @@ def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool
         reason = None if program is None else failed.get(program)
         if reason is None:
             try:
-                with kept():
+                with kept(), kept_from_leaving():
                     (check_mechanism if key == "mechanism" else check_attacks)(spec)
                 continue
             except (Exception, SystemExit) as error:  # noqa: BLE001  # a line, as all others are

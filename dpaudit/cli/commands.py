@@ -7,11 +7,8 @@ import os
 
 import click
 
-from dpaudit.cli import exit_codes
+from dpaudit.cli import exit_codes, leaving, streams
 from dpaudit.cli.group import RootGroup, guarded
-from dpaudit.cli.process import parent as watching
-from dpaudit.cli.process import streams
-from dpaudit.cli.process.ending import leave
 from dpaudit.version import __version__
 
 COMMANDS = {
@@ -81,18 +78,15 @@ def cli(ctx: click.Context) -> int:
     return exit_codes.USAGE
 
 
-def run_commands(*, only_shows: bool) -> None:
+def run_commands(*, completes: bool) -> None:
     """Run the command line, then exit with the exit code of the command.
 
-    only_shows: whether the command only prints a text, such as its help. If so, the process skips
-    Python's clean-up, which would take a tenth of its time.
+    completes: whether the shell asks for a completion, after which click exits.
     """
+    if not completes:
+        leaving.begin()
     streams.prepare()
-    code = guarded(_checked)
-    watching.leave(code)
-    if only_shows:
-        os._exit(code)
-    leave(code)
+    leaving.leave(guarded(_checked))
 
 
 def _checked() -> int:

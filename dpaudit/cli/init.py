@@ -36,7 +36,6 @@ from dpaudit.cli.init_files import (
     requirement,
 )
 from dpaudit.cli.options import USUAL, AuditCommand, option
-from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import check_writable, write_together
 from dpaudit.cli.signature import (
     CLAIMED,
@@ -47,6 +46,7 @@ from dpaudit.cli.signature import (
     guess,
     read,
 )
+from dpaudit.cli.streams import set_apart
 from dpaudit.config.building import build_claims, build_spec
 from dpaudit.config.project import Project, here
 from dpaudit.config.settings import FILL_IN

@@ -1,57 +1,44 @@
 """`dpaudit`: start the program, with few imports.
 
-Once this module runs, Ctrl-C prints no traceback, and a process that crashes does not exit with the
-code of a verdict.
+Once `main` runs, Ctrl-C prints no traceback, and a crash of native code prints the Python code that
+called it.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 from dpaudit import hash_seed
+
+_exit = os._exit  # leaving.py replaces os._exit
 
 
 def main() -> None:
     """Run the command line and exit."""
     if _runs_a_command():
         _fix_hash_seed()
-    # Imported after `_fix_hash_seed`: that function may start the program again, and this import
+    # Imported after `_fix_hash_seed`: that function may start the program again, and these imports
     # would cost milliseconds twice.
+    import faulthandler
     import signal
 
-    # False if the process was started with Ctrl-C ignored, for example in the background of a
-    # script.
-    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if heeds:
+    # Not so if the process was started with Ctrl-C ignored, as in the background of a script.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
     _open_what_is_closed()
-    from dpaudit.cli.process import parent as watching
-
-    if heeds:
-        signal.signal(signal.SIGINT, watching.end_at_once)
-    # Help and completions run no code of the user, so no parent process needs to watch this
-    # process.
-    only_shows = _only_shows()
-    if not only_shows:
-        watching.begin()
-    from dpaudit.cli.process import undisturbed
-
-    with undisturbed():
-        from dpaudit.cli.commands import run_commands
-
-    run_commands(only_shows=only_shows)
-
-
-def _only_shows() -> bool:
-    """Return whether the program only prints text: the user asks for help, or the shell for a
-    completion."""
+    faulthandler.enable(2, all_threads=False)
+    completes = False
     if "_DPAUDIT_COMPLETE" in os.environ:
         from dpaudit.cli.completing import begin
 
-        if begin():
-            return True
-    return not _runs_a_command()
+        completes = begin()
+    gc.disable()  # imports make objects that stay: collections would find nothing
+    from dpaudit.cli.commands import run_commands
+
+    gc.enable()
+    run_commands(completes=completes)
 
 
 def _runs_a_command() -> bool:
@@ -89,7 +76,7 @@ def _end(number: int, _: object) -> None:
     try:
         os.write(2, b"interrupted\n")
     finally:
-        os._exit(128 + number)
+        _exit(128 + number)
 
 
 def _open_what_is_closed() -> None:

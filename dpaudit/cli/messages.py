@@ -1,14 +1,10 @@
-"""Prepare texts for a terminal: break messages into lines, write texts in ASCII, and leave repeated
-lines out of a mechanism's output. The process that watches dpaudit imports this module, so the
-module imports little."""
+"""Prepare texts for a terminal: break messages into lines, and write texts in ASCII."""
 
 from __future__ import annotations
 
 import re
 import sys
 import unicodedata
-
-from dpaudit.wording import inert
 
 _COLUMNS = 80
 # Replaces each space at which a line must not break. No message contains this character, since
@@ -107,56 +103,3 @@ def _plain(character: str) -> str:
         return _SIGNS.get(character, "?")
     letter = name.partition(" WITH ")[0].rpartition(" ")[2]
     return letter.title() if "CAPITAL" in name else letter.lower()
-
-
-# Largest number of different lines of a mechanism's output that are shown.
-_MAX_LINES = 20
-# Largest length of a shown line, in bytes.
-_MAX_LINE_BYTES = 500
-
-
-class Chatter:
-    """Reads the output of a mechanism piece by piece, and returns each line at its first occurrence
-    only."""
-
-    def __init__(self) -> None:
-        self._begun = b""
-        self._counts: dict[bytes, int] = {}
-        self._others = 0
-
-    def heard(self, data: bytes) -> bytes:
-        """Take the next piece of the mechanism's output. Return the lines that end in this piece.
-        Lines that occurred before are left out, and lines after the first 20 different ones."""
-        *lines, begun = (self._begun + data).split(b"\n")
-        self._begun = begun[: _MAX_LINE_BYTES + 1]
-        return b"".join(filter(None, map(self._counted, lines)))
-
-    def summary(self) -> bytes:
-        """Return the text to print at the end: an unfinished last line, and how often lines were
-        repeated."""
-        last = self._counted(self._begun) if self._begun else b""
-        self._begun = b""
-        if self._others:
-            total = self._others + sum(self._counts.values())
-            left_out = f"of which {len(self._counts)} different lines are shown"
-            return last + f"the mechanism printed {total:,} lines, {left_out}\n".encode()
-        repeated = [
-            b"the mechanism printed %s times: %s\n" % (f"{count:,}".encode(), line)
-            for line, count in self._counts.items()
-            if count > 1
-        ]
-        return last + b"".join(repeated)
-
-    def _counted(self, line: bytes) -> bytes:
-        """Count a line of output. Return the line with a line break, to be shown, if it did not
-        occur before and fewer than `_MAX_LINES` lines have been shown; else return b""."""
-        line = inert(line.decode(errors="surrogateescape")).encode(errors="surrogateescape")
-        line = line if len(line) <= _MAX_LINE_BYTES else line[:_MAX_LINE_BYTES] + "…".encode()
-        if line in self._counts:
-            self._counts[line] += 1
-        elif len(self._counts) < _MAX_LINES:
-            self._counts[line] = 1
-            return line + b"\n"
-        else:
-            self._others += 1
-        return b""

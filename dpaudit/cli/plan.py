@@ -22,9 +22,9 @@ from dpaudit.cli.flags import some_flags, warn_of_inputs, whole_number
 from dpaudit.cli.group import exit_code
 from dpaudit.cli.messages import folded
 from dpaudit.cli.options import NUMBER, AuditCommand, option
-from dpaudit.cli.process.ending import Requests
-from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.run import audits_of
+from dpaudit.cli.signals import Requests
+from dpaudit.cli.streams import set_apart
 from dpaudit.errors import DpauditError, MechanismError, UsageError
 from dpaudit.reports.layout import BELOW, wrap
 from dpaudit.reports.numbers import GLUE, duration, unglued

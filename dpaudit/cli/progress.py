@@ -86,8 +86,15 @@ class _Live(Display):
 
             # Each call of `show` refreshes the display. A refreshing thread would slow the
             # mechanism, since both need the interpreter lock.
-            self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+            self._live = Live(
+                console=Console(stderr=True),
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,  # what the mechanism prints has its own way
+                redirect_stderr=False,
+            )
             self._live.start()
+            self._live.console.show_cursor()  # if the process crashes, nobody else does
         self._live.update(self._picture(progress), refresh=True)
 
     def close(self) -> None:

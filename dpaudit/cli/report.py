@@ -18,11 +18,11 @@ from dpaudit.certificates.result import AuditResult, Canaries, Interrupted, Reco
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_one
 from dpaudit.cli.flags import some_flags
+from dpaudit.cli.group import undisturbed
 from dpaudit.cli.messages import folded
 from dpaudit.cli.options import AuditCommand
-from dpaudit.cli.process import undisturbed
-from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import Results, destinations
+from dpaudit.cli.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.inputs.files import piped, read_text, reading

@@ -23,8 +23,8 @@ from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, so
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.messages import folded
 from dpaudit.cli.options import AuditCommand, command_line, repeating
-from dpaudit.cli.process.streams import OutputError, set_apart
 from dpaudit.cli.saving import Results, destinations
+from dpaudit.cli.streams import OutputError, set_apart
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import Project, here
 from dpaudit.errors import ConfigurationError, Name, UsageError

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +17,6 @@ from typing import Any, NamedTuple, TextIO
 import click
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.cli.process import parent as watching
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.registry import FORMATS, Format, parse_report
 
@@ -112,7 +110,6 @@ class Results:
         # Names of audits that were not run because the run stopped early.
         self.not_run: Sequence[str] = ()
         self._stdout = stdout
-        self._kept: Path | None = None
 
     @property
     def beside(self) -> TextIO:
@@ -131,15 +128,12 @@ class Results:
             entries[place] = to.format.entry(result)
 
     def keep(self) -> None:
-        """Save the results so far. Called after each audit, since a crash of the next audit may end
-        this process."""
+        """Save the results so far in files: a crash of the next audit may end this process."""
         for to, entries in self._entries.items():
-            if to.is_added:
+            if to.is_added or to.file == STDOUT:
                 continue
             with suppress(DpauditError, OSError):  # `finish` reports the error
-                if to.file != STDOUT or watching.is_watched():
-                    path = Path(to.file) if to.file != STDOUT else self._aside()
-                    write_whole(path, self._text(to, entries), lasting=False)
+                write_whole(Path(to.file), self._text(to, entries), lasting=False)
 
     def finish(self) -> None:
         """Write all results. Raises UsageError if a file cannot be written.
@@ -156,25 +150,11 @@ class Results:
                 # JSON, are always UTF-8.
                 shown = text if to.format.is_prose else _bytes(text)
                 click.echo(shown, nl=False, file=self._stdout)
-                if self._kept is not None:
-                    watching.say(watching.FILE, "")
-                    self._kept.unlink(missing_ok=True)
-                    self._kept = None
             else:
                 write_whole(Path(to.file), text)
 
     def _text(self, to: Destination, entries: Sequence[Any]) -> str:
         return to.format.document(entries, self._planned, self.not_run)
-
-    def _aside(self) -> Path:
-        """Return the path of a temporary file for results that belong on standard output. If this
-        process dies, its parent process prints the file to standard output."""
-        if self._kept is None:
-            number, path = tempfile.mkstemp(prefix="dpaudit-")
-            os.close(number)
-            self._kept = Path(path)
-            watching.say(watching.FILE, path)
-        return self._kept
 
 
 def record_place(file: str | None) -> str | None:

@@ -23,9 +23,9 @@ from dpaudit.cli.flags import (
 )
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.options import AuditCommand, option, repeating
-from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.run import finished, forget, journaled
 from dpaudit.cli.saving import Results, destinations
+from dpaudit.cli.streams import set_apart
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import here
 

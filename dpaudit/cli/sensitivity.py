@@ -13,11 +13,11 @@ from dpaudit.auditing.options import OPTIONS
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_given, given_settings, outside_flags, some_flags, space_flag
+from dpaudit.cli.leaving import kept_from_leaving
 from dpaudit.cli.options import AuditCommand, Choice, option
-from dpaudit.cli.process.ending import heeded, kept_from_leaving
-from dpaudit.cli.process.parent import end_with_parent
-from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import record_place, show_and_save
+from dpaudit.cli.signals import heeded
+from dpaudit.cli.streams import set_apart
 from dpaudit.config.problems import reported
 from dpaudit.config.targets import parse_duration, target_of
 from dpaudit.errors import UsageError
@@ -106,7 +106,6 @@ def sensitivity(
     split(function)
     settings = given_settings(ctx, flags)
     named = {name: settings[name] for name in _TARGET if name in settings}
-    end_with_parent()
     with reported(lambda path: "", OPTIONS):
         target = target_of({"mechanism": function, **named}, None)
     assert isinstance(target, Target)

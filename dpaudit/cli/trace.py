@@ -18,11 +18,11 @@ from dpaudit.cli.flags import (
     some_flags,
     warn_of_inputs,
 )
+from dpaudit.cli.leaving import kept_from_leaving
 from dpaudit.cli.options import AuditCommand, option
-from dpaudit.cli.process.ending import heeded, kept_from_leaving, over_after
-from dpaudit.cli.process.parent import end_with_parent
-from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import record_place, show_and_save
+from dpaudit.cli.signals import heeded, over_after
+from dpaudit.cli.streams import set_apart
 from dpaudit.config.building import build_spec
 from dpaudit.config.targets import parse_duration
 from dpaudit.tracing.runs.running import end_run
@@ -113,7 +113,6 @@ def trace(
     place = record_place(json)
     spec = build_spec({"mechanism": target, **settings})
     warn_of_inputs(spec.pairs, spec.group)
-    end_with_parent()
     seconds = parse_duration(time) if time is not None else _TRACE_SECONDS
     # A traced run stops at the first noise that it draws after `seconds`. A run that draws no noise
     # is interrupted `_GRACE_SECONDS` seconds later.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +13,23 @@ from dpaudit.claims import DEFINITIONS
 from dpaudit.cli.commands import COMMANDS
 from dpaudit.inputs.adjacency import ADJACENCY_KINDS
 from dpaudit.reports.registry import FORMATS
-from tests import warm
+from tests.programs import DPAUDIT
 
 # A line without a completion.
 NOTHING = [""]
-DPAUDIT = str(Path(sys.executable).parent / "dpaudit")
 
 
-def asked(
-    shell: str, line: str = "", program: Sequence[str] = (DPAUDIT,), **more: str
-) -> subprocess.CompletedProcess[str]:
+def asked(shell: str, line: str = "", **more: str) -> subprocess.CompletedProcess[str]:
     words = line.split(" ")
     given = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), **more}
     if shell.startswith("fish"):
         given["COMP_CWORD"] = words[-1]
     environment = {**os.environ, **given, "_DPAUDIT_COMPLETE": shell}
-    return subprocess.run(program, env=environment, capture_output=True, text=True)
+    return subprocess.run([DPAUDIT], env=environment, capture_output=True, text=True)
 
 
 def offered(line: str) -> list[str]:
-    done = asked("bash_complete", line, warm.dpaudit())
+    done = asked("bash_complete", line)
     assert (done.returncode, done.stderr) == (0, "")
     return [one.partition(",")[2] for one in done.stdout.splitlines()]
 
@@ -56,7 +51,7 @@ def test_commands_choices_formats_and_relations() -> None:
     "line", ["dpaudit run ", "dpaudit init ", "dpaudit report ", "dpaudit run x --report junit:o"]
 )
 def test_files_are_left_to_the_shell(line: str) -> None:
-    done = asked("bash_complete", line, warm.dpaudit())
+    done = asked("bash_complete", line)
     assert done.stdout.startswith("file,")
 
 
@@ -143,7 +138,7 @@ def test_bash_divides_words_at_colons() -> None:
         for words in replies
     )
     script = f"""
-export PATH={warm.folder()}:$PATH
+export PATH={Path(DPAUDIT).parent}:$PATH
 eval "$(_DPAUDIT_COMPLETE=bash_source dpaudit)"
 {asks}"""
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
@@ -152,11 +147,11 @@ eval "$(_DPAUDIT_COMPLETE=bash_source dpaudit)"
 
 @pytest.mark.parametrize("asks", ["bash", "bash_sourc", "1"])
 def test_what_no_shell_asks(asks: str) -> None:
-    done = asked(asks, program=warm.dpaudit())
+    done = asked(asks)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: _DPAUDIT_COMPLETE={asks!r} must be one ")
 
 
 def test_what_goes_wrong_is_not_said_in_the_middle_of_a_line(tmp_path: Any) -> None:
-    done = asked("bash_complete", "dpaudit run", warm.dpaudit(), COMP_CWORD="many")
+    done = asked("bash_complete", "dpaudit run", COMP_CWORD="many")
     assert (done.stdout, done.stderr) == ("", "")

@@ -34,8 +34,8 @@ from dpaudit.inputs.values import with_tuples
 from dpaudit.inputs.values import written as written_value
 from dpaudit.inputs.yaml_values import parse_yaml
 from dpaudit.testing import session
-from tests import warm
 from tests.house.test_action import valid
+from tests.programs import DPAUDIT
 from tests.raising import refusal
 
 MINE = '''
@@ -633,7 +633,7 @@ def at_terminal(target: str, answers: dict[str, str]) -> tuple[int, str]:
     """Return the exit code of init on a terminal and what it shows; takes out every answer that was
     asked for."""
     main, side = pty.openpty()
-    words = [*warm.dpaudit(), "init", target, "--samples", "500"]
+    words = [DPAUDIT, "init", target, "--samples", "500"]
     running = subprocess.Popen(words, stdin=side, stdout=side, stderr=side, close_fds=True)
     os.close(side)
     said = ""

@@ -7,16 +7,15 @@ import pty
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from dpaudit.cli.commands import cli
 from dpaudit.cli.messages import in_ascii
-from tests import warm
 
 ROOT = Path(__file__).parents[2]
 TARGET = ["run", "m:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1"]
@@ -25,12 +24,12 @@ TARGET = ["run", "m:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1"]
 ANSWERING = "from tests.cli.made_results import install; install()"
 
 
-def _command(setup: str, *words: str, python: Sequence[str] = (sys.executable,)) -> list[str]:
-    return [*python, "-c", f"{setup}\nfrom dpaudit.cli.main import main; main()", *words]
+def _command(setup: str, *words: str) -> list[str]:
+    return [sys.executable, "-c", f"{setup}\nfrom dpaudit.cli.main import main; main()", *words]
 
 
-def _run(setup: str, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    command = _command(setup, *words, **more)
+def _run(setup: str, *words: str) -> subprocess.CompletedProcess[str]:
+    command = _command(setup, *words)
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
@@ -120,7 +119,7 @@ def test_mistyped_commands(dpaudit: Any, word: str, message: str) -> None:
 def test_a_reader_that_has_gone_is_no_violation() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = _command(ANSWERING, *TARGET, python=warm.python())
+    command = _command(ANSWERING, *TARGET)
     result = subprocess.run(command, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, timeout=60)
     os.close(writing)
     assert (result.returncode, result.stderr) == (141, b"")
@@ -131,57 +130,44 @@ def test_what_has_no_form_in_ascii_is_a_question_mark() -> None:
     assert said == 'eps >= 1 ... delta <= 10^-9, Sigma1/2 mu^2 "e" - A ? ? lambda'
 
 
-@pytest.mark.parametrize(
-    ("variables", "is_coloured"),
-    [
-        ({}, True),
-        ({"NO_COLOR": "1"}, False),
-        ({"NO_COLOR": ""}, True),  # as no-color.org has it
-        ({"TERM": "dumb"}, False),
-        ({"TERM": "xterm"}, True),
-        ({"TERM": "dumb", "FORCE_COLOR": "1"}, True),
-        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
-    ],
-)
-def test_colours_on_a_terminal_only(variables: dict[str, str], is_coloured: bool) -> None:
+def test_colours_on_a_terminal() -> None:
     ours, theirs = pty.openpty()
-    environment = {
-        key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "TERM")
-    }
-    command = _command(ANSWERING, *TARGET, python=warm.python())
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=theirs, env={**environment, **variables}
-    ) as process:
-        text = os.read(ours, 4_096)
-        process.wait(timeout=60)
+    environment = {key: value for key, value in os.environ.items() if key != "TERM"}
+    command = _command(ANSWERING, *TARGET)
+    subprocess.run(command, cwd=ROOT, stdout=theirs, env=environment, timeout=60, check=False)
+    text = os.read(ours, 4_096)
     os.close(ours)
     os.close(theirs)
-    assert (b"\x1b[" in text) is is_coloured
+    assert b"\x1b[" in text
 
 
-def test_no_colours_in_a_pipe() -> None:
-    assert "\x1b[" not in _run(ANSWERING, *TARGET, python=warm.python()).stdout
-
-
+@pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize(
-    ("variables", "is_coloured"),
+    ("variables", "on_a_terminal", "in_a_pipe"),
     [
-        ({"FORCE_COLOR": "1"}, True),
-        ({"FORCE_COLOR": "0"}, True),  # any text, as force-color.org has it
-        ({"FORCE_COLOR": ""}, False),
-        ({"FORCE_COLOR": "1", "TERM": "dumb"}, True),
-        ({"FORCE_COLOR": "1", "NO_COLOR": ""}, True),
-        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ({}, True, False),
+        ({"NO_COLOR": "1"}, False, False),
+        ({"NO_COLOR": ""}, True, False),  # as no-color.org has it
+        ({"TERM": "dumb"}, False, False),
+        ({"TERM": "xterm"}, True, False),
+        ({"FORCE_COLOR": "0"}, True, True),  # any text, as force-color.org has it
+        ({"FORCE_COLOR": ""}, True, False),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": ""}, True, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
     ],
 )
-def test_colours_in_a_pipe_where_they_are_forced(
-    variables: dict[str, str], is_coloured: bool, monkeypatch: pytest.MonkeyPatch
+def test_colours_by_variables(
+    variables: dict[str, str], on_a_terminal: bool, in_a_pipe: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    done = _run(ANSWERING, *TARGET, python=warm.python())
-    assert ("\x1b[" in done.stdout) is is_coloured
-    assert "\x1b[" not in done.stderr
+    for color, is_coloured in ((True, on_a_terminal), (False, in_a_pipe)):
+        ended = CliRunner().invoke(cli, TARGET, prog_name="dpaudit", color=color)
+        assert ("\x1b[" in ended.stdout) is is_coloured
+        assert "\x1b[" not in ended.stderr
 
 
 HEAVY = ("scipy.stats", "statsmodels", "pydantic", "pandas", "rich", "yaml", "sklearn", "xml.etree")

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dpaudit.tracing.findings.words import FOR_PAIR
-from tests import warm
 from tests.cli.conftest import Invoke
+from tests.programs import DPAUDIT
 
 MECHANISMS = """
 import functools, os, sys
@@ -173,33 +173,33 @@ def test_equal_inputs_are_said(dpaudit: Any) -> None:
 
 
 def test_in_a_process_of_its_own_chatter_stays_away_from_standard_output(folder: Path) -> None:
-    words = [*warm.dpaudit(), "trace", "m.py:chatty", *PAIR, "--epsilon", "1", "--json", "-"]
+    words = [DPAUDIT, "trace", "m.py:chatty", *PAIR, "--epsilon", "1", "--json", "-"]
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert json.loads(ended.stdout)["findings"]  # and nothing beside the JSON
 
 
-def test_a_run_names_the_cause_unless_it_is_left_out(folder: Path) -> None:
-    words = [*warm.dpaudit(), "run", "m.py:half", *PAIR, "--epsilon", "1", "--json", "r.json"]
-    ended = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1
+@pytest.mark.usefixtures("traces")
+def test_a_run_names_the_cause_unless_it_is_left_out(dpaudit: Any, folder: Path) -> None:
+    words = ["run", "m.py:half", *PAIR, "--epsilon", "1", "--json", "r.json"]
+    ended = dpaudit(*words)
+    assert ended.exit_code == 1
     assert "cause likely m.py:6: `rng.laplace(scale=scale)` with scale 0.5" in " ".join(
         ended.stdout.split()
     )
     assert json.loads((folder / "r.json").read_text())["audits"][0]["trace"]["runs"] == 6
-    without = subprocess.run([*words, "--no-trace"], capture_output=True, text=True, check=False)
-    assert "cause" not in without.stdout
+    assert "cause" not in dpaudit(*words, "--no-trace").stdout
     assert json.loads((folder / "r.json").read_text())["audits"][0]["trace"] is None
 
 
-def test_files_leave_traces_out_by_a_key(folder: Path) -> None:
+@pytest.mark.usefixtures("traces")
+def test_files_leave_traces_out_by_a_key(dpaudit: Any, folder: Path) -> None:
     (folder / "a.yaml").write_text(
         "version: 1\naudits:\n"
         "  - {mechanism: 'm.py:half', d1: [1, 2], d2: [1], claim: {epsilon: 1}, no_trace: true}\n"
         "  - {mechanism: 'm.py:chatty', d1: [1, 2], d2: [1], claim: {epsilon: 1}}\n"
     )
-    words = [*warm.dpaudit(), "run", "a.yaml", "--json", "r.json"]
-    subprocess.run(words, capture_output=True, text=True, check=False)
+    assert dpaudit("run", "a.yaml", "--json", "r.json").exit_code == 1
     audits = json.loads((folder / "r.json").read_text())["audits"]
     assert [one["trace"] is None for one in audits] == [True, False]
     assert os.environ.get("DPAUDIT_WORKER") is None

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +19,6 @@ from dpaudit.auditing.options import OPTIONS
 from dpaudit.claims import DEFINITIONS, PureDP
 from dpaudit.claims.registry import described, parameters
 from dpaudit.errors import UsageError
-from tests import warm
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,53 +94,43 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(copy: Path, *words: str) -> str:
-    """Run a program of a warm process that has imported the copy."""
-    program, *words_of_it = words
-    done = subprocess.run(
-        [str(warm.folder(str(copy)) / program), *words_of_it],
+COMMANDS = {
+    "list definitions": "Kullback-Leibler differential privacy (--kappa)",
+    "bound --help-all": "--kappa FLOAT",
+    "explain profile --kappa 0.5 --mu 1": "0.5-KL DP",
+    "run mine.py:noisy --d1 0 --d2 1 --kappa 0.02 --samples 5000 --expect violation": "κ at least",
+    "run audits.yaml -v --json kept.json": "0.1-KL DP",
+    "report kept.json -v": "0.5-KL DP",
+    "schema": "The κ of a KL claim.",
+}
+PROGRAM = """
+import json, sys
+from click.testing import CliRunner
+import dpaudit
+from dpaudit import *
+from dpaudit.cli.commands import cli
+assert str(KullbackLeiblerDP(0.5)) == "KullbackLeiblerDP(kappa=0.5)"
+assert "KullbackLeiblerDP" in dpaudit.__all__
+results = [CliRunner().invoke(cli, words.split()) for words in json.loads(sys.argv[1])]
+print(json.dumps([[result.exit_code, result.output] for result in results]))
+"""
+
+
+def test_commands_know_a_new_definition(copy: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps([*COMMANDS])],
         cwd=copy,
         env={**os.environ, "PYTHONPATH": str(copy)},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "shown"),
-    [
-        ("list definitions", "Kullback-Leibler differential privacy (--kappa)"),
-        ("bound --help-all", "--kappa FLOAT"),
-        ("explain profile --kappa 0.5 --mu 1", "0.5-KL DP"),
-        (
-            "run mine.py:noisy --d1 0 --d2 1 --kappa 0.02 --samples 5000 --expect violation",
-            "κ at least",
-        ),
-    ],
-)
-def test_commands_know_a_new_definition(copy: Path, words: str, shown: str) -> None:
-    assert shown in run(copy, "dpaudit", *words.split())
-
-
-def test_files_and_results_know_a_new_definition(copy: Path) -> None:
-    shown = run(copy, "dpaudit", "run", "audits.yaml", "-v", "--json", "kept.json")
-    assert "0.5-KL DP" in shown
-    assert "0.1-KL DP" in shown
-    assert "0.5-KL DP" in run(copy, "dpaudit", "report", "kept.json", "-v")
-    schema = json.loads(run(copy, "dpaudit", "schema"))
-    claim = schema["$defs"]["AuditSettings"]["properties"]["claim"]["properties"]
-    assert claim["kappa"]["description"] == "The κ of a KL claim."
-    assert "kl" in claim["definition"]["enum"]
-
-
-def test_python_knows_a_new_definition(copy: Path) -> None:
-    code = "import dpaudit; from dpaudit import *; print(KullbackLeiblerDP(0.5), dpaudit.__all__)"
-    shown = run(copy, "warm-python", "-c", code)
-    assert "KullbackLeiblerDP(kappa=0.5)" in shown
-    assert "'KullbackLeiblerDP'" in shown
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    for (code, output), (words, shown) in zip(
+        json.loads(ended.stdout), COMMANDS.items(), strict=True
+    ):
+        assert code == 0, (words, output)
+        assert shown in output, words
 
 
 def test_nothing_outside_of_claims_names_a_definition() -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests import warm
 from tests.documents import ROOT, blocks, follow
 
 
 def test_blocks_of_the_readme_do_what_they_show(tmp_path: Path) -> None:
-    programs = [warm.folder(), Path(sys.executable).parent]
-    follow(ROOT / "README.md", tmp_path, warm.python(), programs, source=str(ROOT))
+    follow(ROOT / "README.md", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["budget", "guides/journal", "guides/scale"])

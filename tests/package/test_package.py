@@ -78,7 +78,7 @@ def test_alone_it_does_what_the_readme_shows(built: Path, tmp_path: Path, which:
     run(*install, wheel(built))
     folder = tmp_path / "folder"
     folder.mkdir()
-    follow(ROOT / "README.md", folder, [str(python)], [environment / "bin"])
+    follow(ROOT / "README.md", folder, environment / "bin")
     listed = run(uv, "pip", "list", "--quiet", "--python", python)
     assert "pytest" not in listed
     assert "scikit-learn" not in listed

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-import subprocess
+import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner, Result
 
 import dpaudit
 from dpaudit import AuditResult, PureDP
 from dpaudit.auditing.engine import run_audit
 from dpaudit.certificates.result import Leader
+from dpaudit.cli.commands import cli
 from dpaudit.config.building import build_spec
 from dpaudit.import_path import resolve
 from dpaudit.reports import searched
@@ -21,7 +23,6 @@ from dpaudit.reports.html.page import view_of
 from dpaudit.reports.json import document, entry, read_document
 from dpaudit.reports.layout import Row
 from dpaudit.reports.text import render, render_line
-from tests import warm
 from tests.specs import replace
 
 NASTY = 'it\'s <b>&\n"quoted" ${x} é'
@@ -178,39 +179,33 @@ def test_python_reproduces_it(found: AuditResult) -> None:
     assert scope["result"].verdict is dpaudit.Verdict.VIOLATION
 
 
-def test_the_command_line_reproduces_it(tmp_path: Path) -> None:
+def test_the_command_line_reproduces_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With values that a shell, JSON and YAML all take for something else."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "odd.py").write_text(
         "import numpy as np\n\n\n"
         "def odd(rows, size, rng, weight):\n"
         "    return len(rows) * weight['a'] + rng.laplace(size=size)\n"
     )
     result = _run(
-        tmp_path,
         *("search", "odd.py:odd", "--space", "list of text", "--adjacency", "add-remove"),
         *("--epsilon", "1", "--samples", "2000", "--param", 'weight={"a": 3}', "--json", "r.json"),
     )
-    assert result.returncode == 1, result.stdout
+    assert result.exit_code == 1, result.output
     (audit,) = read_document((tmp_path / "r.json").read_text(encoding="utf-8")).results
     assert audit.searched is not None
     odd = replace(audit.searched, found=(([NASTY, math.nan], [NASTY]),) * len(audit.by_pair))
     written = searched.command(replace(audit, searched=odd))
     assert written is not None
-    again = subprocess.run(
-        written.replace("dpaudit run", f"{warm.dpaudit()[0]} run", 1),
-        shell=True,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert again.returncode == 1, again.stderr
+    program, *words = shlex.split(written)
+    assert program == "dpaudit"
+    again = _run(*words)
+    assert again.exit_code == 1, again.output
     assert "VIOLATION  odd" in again.stdout
 
 
-def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [*warm.dpaudit(), *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def _run(*words: str) -> Result:
+    return CliRunner().invoke(cli, words, prog_name="dpaudit")
 
 
 def test_a_page_shows_what_reproduces_it(found: AuditResult) -> None:

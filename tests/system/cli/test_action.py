@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests import warm
 from tests.house.test_action import ACTION, ROOT, STEPS, examples
 from tests.result_files import from_json
 
@@ -52,7 +51,7 @@ class Ran:
 def run_action(folder: Path, there: Path | None = None, /, **inputs: str) -> Ran:
     """Run the shell steps as GitHub does, up to one that fails.
 
-    there: where `dpaudit` is; by default, it is a fork of a warm process.
+    there: where `dpaudit` is; by default, in the environment of the tests.
     """
     programs, temporary = folder / "programs", folder / "temporary files"
     programs.mkdir(exist_ok=True)
@@ -75,7 +74,12 @@ def run_action(folder: Path, there: Path | None = None, /, **inputs: str) -> Ran
             key: REFERENCE.sub(lambda found: known[found[1]], value)
             for key, value in step.get("env", {}).items()
         }
-        paths = (programs, there or warm.folder(), Path(sys.executable).parent, os.environ["PATH"])
+        paths = (
+            programs,
+            there or Path(sys.executable).parent,
+            Path(sys.executable).parent,
+            os.environ["PATH"],
+        )
         environment = {
             **os.environ,
             "PATH": os.pathsep.join(map(str, paths)),
@@ -228,7 +232,7 @@ def test_the_script_for_gitlab_runs(folder: Path) -> None:
     (folder / "privacy.yaml").write_text(AUDITS)
     lines = [line for line in job["script"] if not line.startswith("pip ")]
     assert len(lines) < len(job["script"])
-    paths = (warm.folder(), Path(sys.executable).parent, os.environ["PATH"])
+    paths = (Path(sys.executable).parent, os.environ["PATH"])
     path = os.pathsep.join(map(str, paths))
     ran = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", "\n".join(lines)],

@@ -10,8 +10,8 @@ import pytest
 
 import dpaudit
 from dpaudit.claims import PureDP
-from dpaudit.cli.messages import Chatter
-from tests import warm
+from dpaudit.cli.chatter import Chatter
+from tests.programs import DPAUDIT
 
 PRINTS = """
 import os, sys, warnings
@@ -55,7 +55,7 @@ INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
 
 def run(folder: Path, function: str, *more: str) -> subprocess.CompletedProcess[str]:
     (folder / "m.py").write_text(PRINTS)
-    program = [*warm.dpaudit(), "run", f"m.py:{function}", *INPUTS, *more]
+    program = [DPAUDIT, "run", f"m.py:{function}", *INPUTS, *more]
     return subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=120)
 
 
@@ -148,7 +148,7 @@ def test_no_line_is_a_command_of_github() -> None:
 
 def test_a_rerun_keeps_what_is_printed_apart_too(tmp_path: Path) -> None:
     assert run(tmp_path, "prints", "--json", "results.json", "--quiet").returncode == 0
-    program = [*warm.dpaudit(), "report", "--rerun", "--quiet", "results.json"]
+    program = [DPAUDIT, "report", "--rerun", "--quiet", "results.json"]
     ended = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (ended.returncode, len(ended.stdout.splitlines())) == (0, 1)
     assert ended.stderr.splitlines().count("a word") == 1

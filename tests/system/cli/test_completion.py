@@ -13,8 +13,8 @@ import pytest
 from click.shell_completion import BashComplete
 
 from dpaudit.cli.commands import cli
-from tests import warm
-from tests.cli.test_completion import DPAUDIT, asked
+from tests.cli.test_completion import asked
+from tests.programs import DPAUDIT
 
 WITHOUT = """
 import json, os, sys
@@ -75,10 +75,10 @@ def test_neither_numpy_nor_scipy_is_loaded(line: str) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_scripts(shell: str) -> None:
-    done = asked(f"{shell}_source", program=warm.dpaudit())
+    done = asked(f"{shell}_source")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"_DPAUDIT_COMPLETE={shell}_complete" in done.stdout
-    done = asked(f"{shell}_complete", "dpaudit run x --report ju", warm.dpaudit())
+    done = asked(f"{shell}_complete", "dpaudit run x --report ju")
     assert (done.returncode, done.stderr) == (0, "")
     assert "junit" in done.stdout
 

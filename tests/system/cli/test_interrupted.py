@@ -1,8 +1,4 @@
-"""Ctrl-C, SIGTERM, and an auditor that is killed: nothing is left that runs or is lost.
-
-Most auditors here are forks of a warm process: they are signalled while they draw, and how they
-were started is long past. Auditors of batches are new programs.
-"""
+"""Ctrl-C, SIGTERM, and an auditor that is killed: nothing is left that runs or is lost."""
 
 from __future__ import annotations
 
@@ -20,27 +16,18 @@ from pathlib import Path
 import pytest
 from psutil import STATUS_ZOMBIE, NoSuchProcess, Process
 
-from tests import warm
+from tests.programs import DPAUDIT
 
 HANGS = """
 import os, time
 def hangs(x, size):
     with open(os.environ["STARTED"], "a") as file:
-        file.write("!")
+        file.write("#" if size > 100 else "!")
     if size > 100:
         time.sleep(600)
     return [0.0] * size
 """
 ISOLATED = ("--isolate", "--timeout", "10m")
-# A session of its own, whose number the test reads: signals go to the auditor, not to its client.
-AUDITOR = """
-import os
-os.setsid()
-with open("auditor", "w") as file:
-    file.write(str(os.getpid()))
-from dpaudit.cli.main import main
-main()
-"""
 
 
 @contextmanager
@@ -49,24 +36,25 @@ def auditing(folder: Path, *more: str) -> Iterator[tuple[subprocess.Popen[str], 
     processes, the auditor first."""
     (folder / "mine.py").write_text(HANGS)
     started = folder / "started"
-    inputs = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--quiet", *more)
+    inputs = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "1_000_000", "-q", *more)
     # A hash seed of the shell would stand in front of the command to continue.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
     with subprocess.Popen(
-        [*warm.python(), "-c", AUDITOR, "run", "mine.py:hangs", *inputs],
+        [DPAUDIT, "run", "mine.py:hangs", *inputs],
         cwd=folder,
         env=environment | {"STARTED": str(started)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     ) as process:
         family: list[Process] = []
         try:
             wait_until(lambda: started.exists() or process.poll() is not None)
             assert process.poll() is None, process.communicate()
-            wait_until(lambda: len(started.read_text()) > 6)
-            time.sleep(0.2)
-            family.append(Process(int((folder / "auditor").read_text())))
+            wait_until(lambda: "#" in started.read_text())
+            time.sleep(0.5)  # for the draws of earlier calls to count
+            family.append(Process(process.pid))
             family += family[0].children(recursive=True)
             yield process, family
         finally:
@@ -128,7 +116,7 @@ def test_files_of_an_earlier_run_are_not_left_in_the_place_of_this_one(tmp_path:
     made = f"interrupted after {audit['draws']:,} of 1,000,000 draws"
     assert made in (tmp_path / "r.xml").read_text()
     for words, code in ((["report", "r.json"], 3), (["compare", "r.json", "r.json"], 2)):
-        shown = subprocess.run([*warm.dpaudit(), *words], cwd=tmp_path, capture_output=True)
+        shown = subprocess.run([DPAUDIT, *words], cwd=tmp_path, capture_output=True)
         assert shown.returncode == code
 
 
@@ -175,7 +163,7 @@ def test_a_refuted_claim_keeps_the_exit_code_of_the_signal(tmp_path: Path) -> No
     words = ("mine.py:shows", "--d1", "0", "--d2", "1", "--epsilon", "1", "--workers", "1")
     more = ("--full", "--samples", "100000", "--json", "r.json", "--quiet")
     ended = subprocess.run(
-        [*warm.dpaudit(), "run", *words, *more], cwd=tmp_path, capture_output=True, text=True
+        [DPAUDIT, "run", *words, *more], cwd=tmp_path, capture_output=True, text=True
     )
     assert ended.returncode == 143
     assert ended.stdout.startswith("VIOLATION")
@@ -186,7 +174,7 @@ def test_a_refuted_claim_keeps_the_exit_code_of_the_signal(tmp_path: Path) -> No
     assert audit["epsilon_lower"] > 1
     assert "0 of 1 audit finished" in ended.stderr
     for flags, code in (((), 3), (("--rerun",), 2)):
-        report = [*warm.dpaudit(), "report", "r.json", "-q", *flags]
+        report = [DPAUDIT, "report", "r.json", "-q", *flags]
         assert subprocess.run(report, cwd=tmp_path, capture_output=True).returncode == code
 
 
@@ -241,8 +229,9 @@ def test_what_is_finished_is_saved_whatever_the_mechanism_catches(
         process.send_signal(number)
         out, said = process.communicate(timeout=60)
     assert process.returncode == code
-    assert said.splitlines()[-1].startswith("the mechanism printed ")
-    assert f"\n1 of 2 audits finished\n\n{word}\n" in said
+    finished, counted, *_, last = said.splitlines()[-4:]
+    assert (finished, last) == ("1 of 2 audits finished", word)
+    assert counted.startswith("the mechanism printed ")
     text = out if to == "-" else (tmp_path / to).read_text()
     assert [one["name"] for one in json.loads(text)["audits"]] == ["first"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
-from tests import warm
 from tests.cli.test_project import TARGET, asked, project
 from tests.cli.test_project import folder as folder
 from tests.system.cli.test_run_journal import KILLED
@@ -36,8 +36,8 @@ def test_a_journal_of_the_project_is_gone_once_a_run_has_ended(dpaudit: Any) -> 
 
 def test_an_interrupted_run_goes_on_from_the_journal_of_the_project(dpaudit: Any) -> None:
     project("samples = 20_000\njournal = '.kept'")
-    words = [*warm.python(), "-c", KILLED, "5000", "run", "-q"]
-    assert subprocess.run(words, capture_output=True, timeout=120).returncode == 3
+    words = [sys.executable, "-c", KILLED, "5000", "run", "-q"]
+    assert subprocess.run(words, capture_output=True, timeout=120).returncode == -9
     assert list(Path(".kept").iterdir()) != []
     assert dpaudit("run", "-q", "--json", "r.json").exit_code == 0
     resumed = [one["resumed"] for one in json.loads(Path("r.json").read_text("utf-8"))["audits"]]

@@ -15,7 +15,6 @@ import pytest
 
 from dpaudit.auditing.journal import JournalFile
 from dpaudit.auditing.spec import AuditSpec
-from tests import warm
 
 ROOT = Path(__file__).parents[3]
 TARGET = ("run", "mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
@@ -144,10 +143,9 @@ def test_a_run_killed_three_times_has_the_result_of_an_undisturbed_one(
     keeping = ("--journal", tmp_path, "--resume", "--json", file)
     for share in (0.0, 0.3, 0.7):
         size = max(1, int(share * whole))
-        words = [*warm.python(), "-c", KILLED, size, *long, *keeping]
+        words = [sys.executable, "-c", KILLED, size, *long, *keeping]
         ended = subprocess.run(list(map(str, words)), cwd=ROOT, capture_output=True, timeout=120)
-        assert ended.returncode == 3
-        assert b"SIGKILL" in ended.stderr
+        assert ended.returncode == -signal.SIGKILL
         assert size <= (tmp_path / "laplace.journal").stat().st_size < whole
     assert dpaudit(*long, *keeping).exit_code == 0
     assert audits_in(file) == audits_in(plain)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm
+from tests.programs import DPAUDIT
 from tests.unit.test_float_errors import restored as restored
 
 MODULE = """
@@ -39,6 +39,6 @@ def test_a_setting_of_an_import_affects_only_code_of_the_user(
     usual = ["--d1", "0", "--d2", "1", "--epsilon", "2.1", "--samples", "2_000", "--quiet"]
     given = ["run", f"strict.py:{name}", *usual, *extra]
     done = subprocess.run(
-        [*warm.dpaudit(), *given], text=True, capture_output=True, timeout=300, check=False
+        [DPAUDIT, *given], text=True, capture_output=True, timeout=300, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")

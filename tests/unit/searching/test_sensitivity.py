@@ -22,7 +22,6 @@ from benchmarks.sensitivity import CASES, Case, search
 from dpaudit.errors import DatasetError, MechanismError, UsageError
 from dpaudit.searching.sensitivity import SensitivityResult, searched
 from dpaudit.targets.target import CallableTarget
-from tests import warm
 from tests.neighbouring import relation
 from tests.raising import code, refusal
 
@@ -511,7 +510,7 @@ def test_the_snippet_shows_both_answers(
     result = inside(function, **more)
     assert result.exceeded
     ran = subprocess.run(
-        [*warm.python(), "-c", result.snippet], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-c", result.snippet], cwd=tmp_path, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr
     # An array is printed without commas.

@@ -17,10 +17,9 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any, TextIO
 
 from dpaudit.cli.messages import in_ascii
-from dpaudit.cli.process import parent as watching
 from dpaudit.errors import DpauditError, UsageError
 
-_SPELT_OUT, _ASCII = "dpaudit.spelt_out", "dpaudit_ascii"
+_SPELT_OUT = "dpaudit.spelt_out"
 
 
 class OutputError(DpauditError):
@@ -48,10 +47,16 @@ class _Messages(io.FileIO):
 
     def write(self, data: Any) -> int:
         with suppress(OSError):
-            # `write` returns None if the stream cannot take data now. The text is then lost, and
-            # counts as written.
+            # `write` returns None if the stream cannot take data now.
             return super().write(data) or len(data)
         return len(data)
+
+
+class _Ascii(io.TextIOWrapper):
+    """A stream whose encoding is ASCII. Under this name, click would replace it by one with
+    UTF-8."""
+
+    encoding = "dpaudit-ascii"
 
 
 # File descriptor to which this program writes its messages. First it is standard error itself;
@@ -59,17 +64,11 @@ class _Messages(io.FileIO):
 _messages = 2
 
 
-def _reason(error: OSError) -> str:
-    return "it is closed" if error.errno == errno.EBADF else str(error.strerror)
-
-
 def prepare() -> None:
     """Replace sys.stdout by a stream that raises OutputError for an error of writing, and
     sys.stderr by a stream that drops text that cannot be written."""
     sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout, line_buffering=False)
     global _messages
-    # Use a copy of file descriptor 2: if a mechanism closes 2, the next file that it opens gets the
-    # number 2, and messages would go into that file.
     _messages = os.dup(2)
     sys.stderr = _to_messages(sys.stderr)
 
@@ -111,51 +110,32 @@ def set_apart() -> Iterator[TextIO]:
     """Yield a stream that writes results to standard output.
 
     Within the `with` block, everything else that this process or its children print to standard
-    output goes to standard error.
+    output goes to standard error, each line once.
     """
-    own = sys.stdout
+    stdout = sys.stdout
     try:
-        number = own.fileno()
+        number = stdout.fileno()
     except (OSError, ValueError):  # standard output is no file, as in a test
         with kept(), redirect_stdout(sys.stderr):
-            yield own
+            yield stdout
         return
-    own.flush()
-    saved = os.dup(number)
-    results = _text(_Output(saved, "w"), own, line_buffering=False)
-    os.dup2(watching.chatter(), number)
-    show, warnings.showwarning = warnings.showwarning, show_warning
-    with kept():
+    # Most commands do not need it.
+    from dpaudit.cli.chatter import show_warning, shown_once
+
+    stdout.flush()
+    results = _text(_Output(os.dup(number), "w"), stdout, line_buffering=False)
+    shown = warnings.showwarning
+    with shown_once(number, _messages), kept():
+        warnings.showwarning = show_warning
         try:
             yield results
         finally:
-            warnings.showwarning = show
-            for stream in (results, own):  # errors were reported before
+            warnings.showwarning = shown
+            for stream in (results, stdout):  # errors were reported before
                 with suppress(OSError, ValueError, OutputError):
                     stream.flush()
-            with suppress(OSError):
-                os.dup2(saved, number)
-            with suppress(OSError, ValueError, OutputError):
-                results.close()
-
-
-def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Write a Python warning to the stream that collects the output of the mechanism: dpaudit shows
-    equal lines of this stream only once. This function replaces `warnings.showwarning` in this
-    process and in its workers."""
-    text = warnings.formatwarning(message, category, filename, lineno, line)
-    with suppress(OSError):
-        if file is None:
-            os.write(1, text.encode(errors="replace"))
-        else:
-            file.write(text)
+    with suppress(OSError, ValueError, OutputError):
+        results.close()
 
 
 def _to_messages(like: TextIO | None) -> TextIO:
@@ -166,27 +146,19 @@ def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextI
     # If the terminal's encoding lacks a character such as ε, write `eps`. An encoding error would
     # hide the verdict.
     codecs.register_error(_SPELT_OUT, _spelt_out)
-    codecs.register(_named_ascii)
     encoding = getattr(like, "encoding", None) or "utf-8"
-    if codecs.lookup(encoding).name == "ascii":
-        encoding = _ASCII
-    at_once = line_buffering or raw.isatty()
-    buffered = io.BufferedWriter(raw)
-    return io.TextIOWrapper(buffered, encoding, errors=_SPELT_OUT, line_buffering=at_once)
-
-
-def _named_ascii(name: str) -> codecs.CodecInfo | None:
-    """For the encoding name `_ASCII`, return the ASCII codec under this name; for any other name,
-    return None. The name is not `ascii`, since click would replace a stream with this encoding by a
-    UTF-8 stream."""
-    if name != _ASCII:
-        return None
-    ascii_ = codecs.lookup("ascii")
-    incremental = ascii_.incrementalencoder, ascii_.incrementaldecoder
-    return codecs.CodecInfo(*ascii_, *incremental, name=name)
+    encoding = "ascii" if encoding == _Ascii.encoding else encoding
+    kind = _Ascii if codecs.lookup(encoding).name == "ascii" else io.TextIOWrapper
+    is_buffered_by_line = line_buffering or raw.isatty()
+    buffer = io.BufferedWriter(raw)
+    return kind(buffer, encoding, errors=_SPELT_OUT, line_buffering=is_buffered_by_line)
 
 
 def _spelt_out(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return in_ascii(error.object[error.start : error.end]), error.end
+
+
+def _reason(error: OSError) -> str:
+    return "it is closed" if error.errno == errno.EBADF else str(error.strerror)
