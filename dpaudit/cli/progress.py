@@ -94,7 +94,7 @@ class _Live(Display):
                 redirect_stderr=False,
             )
             self._live.start()
-            self._live.console.show_cursor()  # if the process crashes, nobody else does
+            self._live.console.show_cursor()  # a crash would leave it hidden
         self._live.update(self._picture(progress), refresh=True)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray, by_arm
-from dpaudit.levels.limits import CACHE_FLOATS, MAX_LEVELS
+from dpaudit.levels.limits import CACHE_FLOATS, MANY_DRAWS, MAX_LEVELS
 from dpaudit.outcomes import Outcomes
 
 FloatArray = NDArray[np.float64]
@@ -223,10 +223,11 @@ def even_odds(arms: NDArray[np.integer | np.floating]) -> FloatArray:
     return np.asarray(np.log((arms[..., 0] + 1) / (arms[..., 1] + 1)), dtype=float)
 
 
-# Of the 63 edges between levels, each tail has this number. With 16, the rules of `noisy max of 5,
-# value, wrong scale` in benchmarks/efficiency.py cut at too large shares of the draws, since levels
-# become wider by half from one to the next: efficiency 0.15 in place of 0.68.
-_TAIL_EDGES = 20
+# Of the 63 edges between levels, each tail has the first number or, with more than 10,000 draws,
+# the second. With 16 edges of 100,000 draws, each level in a tail is 1.6 times as wide as the one
+# before, so that the rules of `noisy max of 5, value, wrong scale` in benchmarks/efficiency.py cut
+# at too large shares of the draws: efficiency 0.15 in place of 0.68 at a million draws.
+_TAIL_EDGES, _TAIL_EDGES_OF_MANY = 16, 20
 
 
 @functools.lru_cache(maxsize=64)
@@ -234,10 +235,11 @@ def tail_refined(smallest: float) -> FloatArray:
     """Return the 63 quantiles that cut an order into 64 levels: evenly spaced from 0.05 to 0.95,
     geometrically spaced in both tails.
 
-    smallest: the smallest quantile, at most 0.04.
+    smallest: the smallest quantile, four draws as a share of all draws; at most 0.04.
     """
-    low = np.geomspace(min(smallest, 0.04), 0.05, _TAIL_EDGES)
-    inner = np.linspace(0.05, 0.95, MAX_LEVELS - 2 * _TAIL_EDGES + 1)[1:-1]
+    edges = _TAIL_EDGES_OF_MANY if smallest < 4 / MANY_DRAWS else _TAIL_EDGES
+    low = np.geomspace(min(smallest, 0.04), 0.05, edges)
+    inner = np.linspace(0.05, 0.95, MAX_LEVELS - 2 * edges + 1)[1:-1]
     result = np.concatenate([low, inner, 1 - low[::-1]])
     # Read-only, since the array is cached and shared by all callers.
     result.flags.writeable = False

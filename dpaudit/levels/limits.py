@@ -51,8 +51,8 @@ MIN_DRAWS_SLOW = 1_000
 # that hold types. With fewer draws, ranks are mostly chance.
 MIN_DRAWS_TO_RANK = 2_000
 # With at least this number of draws, scores of sequences are refitted to counts, and independent
-# blocks of columns are searched for. With more than twice this number, several fits are compared on
-# this number of draws only.
+# blocks of columns are searched for; with more, the tails of an order have more levels. With more
+# than twice this number, several fits are compared on this number of draws only.
 MANY_DRAWS = 10_000
 # Largest number of draws for slow work: to fit a slow learner, to find the scale, the labels and
 # the informativeness of a column, and to compare sets of features.

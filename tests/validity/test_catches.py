@@ -86,7 +86,7 @@ def test_it_is_caught_and_explained(
 ) -> None:
     result = audited(mechanism, **options)
     assert result.verdict is Verdict.VIOLATION
-    assert result.epsilon_lower > 1
+    assert result.epsilon_lower >= 1  # refuted by bets at least
     events = [event.words for event in result.certificates[0].fixed.events]
     assert any(explained in event for event in events), events
     assert explained in " ".join(text.render(result).split())

@@ -16,6 +16,7 @@ import yaml
 from tests.house.test_action import ACTION, ROOT, STEPS, examples
 from tests.result_files import from_json
 
+HERE = Path(sys.executable).parent
 # What stands in for a reference to something that GitHub knows.
 REFERENCE = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
 AUDITS = """version: 1
@@ -48,7 +49,7 @@ class Ran:
     summary: str
 
 
-def run_action(folder: Path, there: Path | None = None, /, **inputs: str) -> Ran:
+def run_action(folder: Path, there: Path = HERE, /, **inputs: str) -> Ran:
     """Run the shell steps as GitHub does, up to one that fails.
 
     there: where `dpaudit` is; by default, in the environment of the tests.
@@ -74,12 +75,7 @@ def run_action(folder: Path, there: Path | None = None, /, **inputs: str) -> Ran
             key: REFERENCE.sub(lambda found: known[found[1]], value)
             for key, value in step.get("env", {}).items()
         }
-        paths = (
-            programs,
-            there or Path(sys.executable).parent,
-            Path(sys.executable).parent,
-            os.environ["PATH"],
-        )
+        paths = (programs, there, HERE, os.environ["PATH"])
         environment = {
             **os.environ,
             "PATH": os.pathsep.join(map(str, paths)),

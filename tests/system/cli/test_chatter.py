@@ -14,7 +14,11 @@ from dpaudit.cli.chatter import Chatter
 from tests.programs import DPAUDIT
 
 PRINTS = """
-import os, sys, warnings
+import ctypes, os, sys, warnings
+
+def floods(x, rng):
+    ctypes.PyDLL(None).printf(b"%s\\n", b"." * 10_000)
+    return x + rng.laplace()
 
 def prints(x, rng):
     print("a word")
@@ -78,6 +82,13 @@ def test_lines_that_differ_do_not_flood_a_log(tmp_path: Path) -> None:
     lines = ended.stderr.splitlines()
     assert len(lines) == 21
     assert " 20 different lines " in lines[-1]
+
+
+def test_native_code_that_holds_the_interpreter_lock_may_print(tmp_path: Path) -> None:
+    ended = run(tmp_path, "floods", "--quiet")
+    assert ended.stdout.startswith("NO VIOLATION FOUND")
+    (line,) = [line for line in ended.stderr.splitlines() if line.startswith(".")]
+    assert line == "." * 500 + "…"
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
