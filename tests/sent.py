@@ -6,16 +6,13 @@ and most of dpaudit, half a second for each process.
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import signal
-import struct
 import sys
 import tempfile
 import time
 from multiprocessing import parent_process
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +74,24 @@ def ends_by(number: int, x: float) -> float:
     return x
 
 
-def killed_once(flag: str, x: float, size: int, rng: np.random.Generator) -> Any:
-    """Whoever comes first to a large batch is killed."""
-    if size > 1_000 and not Path(flag).exists():
-        Path(flag).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
+def ends_once(folder: str, times: int, x: float, size: int, rng: np.random.Generator) -> Any:
+    """A large batch ends its process, this number of times in all."""
+    ended = Path(folder, str(len(list(Path(folder).iterdir()))))
+    if size > 10 and int(ended.name) < times:
+        ended.touch()
+        os._exit(3)
     return batch(x, size, rng)
+
+
+def raises_its_own() -> Any:
+    raise OwnError("no luck", 7)
+
+
+class OwnError(Exception):
+    """An exception that cannot be unpickled."""
+
+    def __init__(self, words: str, _: int) -> None:
+        super().__init__(words)
 
 
 _source = random.SystemRandom()
@@ -93,6 +102,14 @@ _made = 0
 def unseeded(x: float) -> float:
     """Noise that no seed reaches."""
     return x + _source.expovariate(1.0) - _source.expovariate(1.0)
+
+
+def unseeded_crash(x: float) -> float:
+    """Such noise, of which large values end the process for one of the inputs."""
+    noise = unseeded(0.0)
+    if x == 1 and noise > 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x + noise
 
 
 def keeps_noise(x: float) -> float:
@@ -140,38 +157,6 @@ def mutates(rows: Any) -> int:
 def hangs(x: float, size: int) -> Any:
     time.sleep(600 if size > 100 else 0)
     return np.zeros(size)
-
-
-def replies_in_part() -> Any:
-    """Send the head of a reply of a thousand bytes and one byte of it, and be killed."""
-    for value in gc.get_objects():
-        if isinstance(value, Connection) and not value.closed:
-            os.write(value.fileno(), struct.pack("!Q", 1_000) + b"x")
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def closes_its_connection() -> Any:
-    """Close every connection, and take a minute to end."""
-    for value in gc.get_objects():
-        if isinstance(value, Connection):
-            value.close()
-    time.sleep(60)
-
-
-def leaves_a_fork() -> Any:
-    """Begin a reply as `replies_in_part` does, while a fork keeps the connection open."""
-    if os.fork() == 0:
-        time.sleep(60)
-        os._exit(0)
-    return replies_in_part()
-
-
-def keeps_a_fork() -> bool:
-    """Leave a fork that keeps the connection open, and reply."""
-    if os.fork() == 0:
-        time.sleep(60)
-        os._exit(0)
-    return True
 
 
 def padded(_: bytes, make: Any) -> Any:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 import pytest
 
 from dpaudit.auditing import engine
-from dpaudit.sampling.executors import processes
 from dpaudit.stats import game, power
-from tests import forked
 from tests.comparing import new_processes as new_processes
 from tests.comparing import no_new_processes as no_new_processes
 
@@ -46,22 +43,3 @@ def no_traces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def traces() -> None:
     """Results are to be whole."""
-
-
-@pytest.fixture(scope="session", autouse=True)
-def process_to_fork() -> Iterator[None]:
-    """End the process that is forked. The first worker starts it."""
-    yield
-    forked.end()
-
-
-@pytest.fixture(autouse=True)
-def workers_are_forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are forks, but where a test asks for `spawned` ones."""
-    if "spawned" not in request.fixturenames:
-        monkeypatch.setattr(processes, "_Process", forked.Forked)
-
-
-@pytest.fixture
-def spawned() -> None:
-    """Workers are to be new processes."""

@@ -58,9 +58,11 @@ SEARCH_SUFFIX = ".search"
 # Packages whose versions a journal records, in addition to dpaudit's: another version may change
 # the numbers of a result.
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
-# A chunk is not drawn again if this number of processes ended while they were drawing it: the chunk
+# A chunk is not drawn again if this number of runs ended while they were drawing it: the chunk
 # probably ends the process each time.
 _MAX_DEATHS = 3
+# Codes of errors that end a run because a worker process died.
+_DEATHS = ("worker-died", "worker-killed", "workers-lost")
 # Least time between two syncs of the file to disk, in seconds. If power fails, the draws since the
 # last sync are lost, and the next run makes them again.
 _SYNC_SECONDS = 0.5
@@ -125,7 +127,8 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True, tag="session"):
 
 
 class Start(Struct, frozen=True, forbid_unknown_fields=True, tag="start"):
-    """Written before a process draws a chunk by itself, since the mechanism may end the process."""
+    """Written before a process draws a chunk by itself, since the mechanism may end the process,
+    and after a worker process has died while it drew a chunk."""
 
     name: str
 
@@ -172,7 +175,7 @@ class FileJournal(Journal):
         self._file = file
         self._read_history()
         self._past = (record for record in file.read() if isinstance(record, Step))
-        self._elapsed, self._state, self._begins = 0.0, "", False
+        self._elapsed, self._state, self._begins, self._has_died = 0.0, "", False, False
         self._advance()
 
     def _read_history(self) -> None:
@@ -245,8 +248,9 @@ class FileJournal(Journal):
             self._check(_END)  # the journal of an audit that has ended keeps its time
 
     def close(self) -> None:
-        """Record that this process ends normally, and was not killed while it drew a chunk."""
-        self._file.append(Close())
+        """Record that no process was killed while it drew a chunk."""
+        if not self._has_died:
+            self._file.append(Close())
 
     def _draw(
         self, drawer: Drawer, is_here: Callable[[], bool], chunks: Iterable[Chunk[Any]]
@@ -265,17 +269,23 @@ class FileJournal(Journal):
                 self._begins = True
                 name = _name(chunk)
                 names.append(name)
+                if self._deaths[name] >= _MAX_DEATHS:
+                    words = _DEADLY.format(deaths=self._deaths[name])
+                    raise MechanismError(words, code="mechanism-ends-process")
                 if is_here():
-                    if self._deaths[name] >= _MAX_DEATHS:
-                        words = _DEADLY.format(deaths=self._deaths[name])
-                        raise MechanismError(words, code="mechanism-ends-process")
                     self._file.append(Start(name))
                 yield chunk
 
-        for drawn in drawer(requested()):
-            self._note_probe(drawn)
-            self._keep(names.popleft(), drawn)
-            yield drawn
+        try:
+            for drawn in drawer(requested()):
+                self._note_probe(drawn)
+                self._keep(names.popleft(), drawn)
+                yield drawn
+        except MechanismError as error:
+            if error.code in _DEATHS:
+                self._file.append(Start(names[0]))
+                self._has_died = True
+            raise
 
     def _note_probe(self, drawn: Drawn) -> None:
         if isinstance(drawn, Probe):

@@ -226,9 +226,9 @@ class Ledger:
         depend on their outputs, so counting them could bias a test. The speed cannot be measured in
         learning blocks: they are small, and each waits until the block before it is evaluated.
         """
-        plan, patience = self.plan, self.plan.seconds_to_start
+        plan = self.plan
         chunks = (
-            ToTime((self.number, TIMING, index), size, measure, plan.limits.block, False, patience)
+            ToTime((self.number, TIMING, index), size, measure, plan.limits.block, heads=False)
             for index, size in enumerate(plan.timed_sizes(self.spent))
         )
         for drawn in self.drawer(chunks):

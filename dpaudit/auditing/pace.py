@@ -30,9 +30,9 @@ clock = time.perf_counter
 # To measure the speed of a mechanism, the first call of a mechanism that makes batches asks for
 # _PACED_BATCH draws; if each call makes one draw, as many draws are made as take _PACED_SECONDS.
 _PACED_BATCH, _PACED_SECONDS = 16, 0.05
-# Longest wait, in seconds, for further processes to start before their speed is measured, with
-# _PACED_CHUNKS chunks for each process, each for about _PACED_CHUNK_SECONDS.
-_PATIENCE, _PACED_CHUNKS, _PACED_CHUNK_SECONDS = 5.0, 4, 0.2
+# The speed of several processes is measured with _PACED_CHUNKS chunks for each of them, each for
+# about _PACED_CHUNK_SECONDS.
+_PACED_CHUNKS, _PACED_CHUNK_SECONDS = 4, 0.2
 # Seconds of drawing from which the speed of a slow mechanism is measured.
 _MEASURED_SECONDS = 0.25
 # Factor by which the measured calls grow: a mechanism that makes a batch of draws in one call has
@@ -80,9 +80,9 @@ def _rate(source: Source, number: int, seconds: float, largest: int, enough: flo
     """
     pool = source.pool
 
-    def draw(indices: Iterable[int], size: int, patience: float = 0.0) -> None:
+    def draw(indices: Iterable[int], size: int) -> None:
         keys = ((number, PACING, index) for index in indices)
-        deque(pool(ToPace(key, size, patience) for key in keys), maxlen=0)
+        deque(pool(ToPace(key, size) for key in keys), maxlen=0)
 
     def draw_again(size: int) -> None:
         # Equal keys give equal numbers of draws of each input, for which a mechanism is compiled
@@ -93,7 +93,7 @@ def _rate(source: Source, number: int, seconds: float, largest: int, enough: flo
     rate = rate_of(draw_again, first, largest, enough)
     if rate >= enough or source.most_workers == 1:
         return rate
-    draw([0], 1, _PATIENCE)  # more processes may start
+    pool.settle()
     if not pool.others_drew:
         return rate
     chunks = _PACED_CHUNKS * pool.workers

@@ -82,6 +82,7 @@ def probe(source: Source, number: int) -> Ledger:
         workers = 1 if is_here else source.most_workers
         source.time.check(workers / max(first.seconds, 1e-9), -PROBE_CALLS)
     (second,) = source.draw([ToProbe((number, PROBING, 0), PROBE_CALLS // 4)])
+    source.is_reproducible = second.reproducible
     columns = max(first.columns, second.columns)
     by_outputs = spec.tested.counts_single_outputs
     limits = limits_for(columns, single_draws=is_single, by_outputs=by_outputs)

@@ -95,8 +95,6 @@ _TIMING_TIME = 0.05
 # If there is a time limit, the draws per second are measured in at least this number of blocks. The
 # blocks are made small enough for that.
 _TIMED_BLOCKS = 8
-# Longest time that workers may take to start, as a fraction of the remaining time.
-_STARTING_TIME = 1 / 3
 # The budget is planned to fill this fraction of the time limit; the rest is a reserve.
 _PLANNED_TIME = 0.9
 # Least number of draws to learn from if there is a time limit. Also the least number of draws of
@@ -233,11 +231,6 @@ class Plan:
             self._closed_at = spent
         elif is_late:
             self._check_rate(spent / max(elapsed, 1e-9), spent, elapsed)
-
-    @property
-    def seconds_to_start(self) -> float:
-        """Longest time, in seconds, to wait for the start of workers before draws are timed."""
-        return _STARTING_TIME * max(0.0, self._seconds - self._elapsed())
 
     def timed_sizes(self, spent: int) -> Iterator[int]:
         """Yield sizes of blocks that measure the draws per second; none if no time is left.

@@ -42,6 +42,8 @@ class Source:
     processes: starts the new processes that repeat a refutation.
     shares_processes: whether other audits use these processes, too.
     workers: number of processes that drew; None before the end.
+    is_reproducible: whether equal seeds gave equal outputs of the present pair; True before its
+        test calls, since no bound or bet uses draws from before.
     notes: notes about the processes, such as why only this one drew.
     """
 
@@ -61,6 +63,7 @@ class Source:
         self.shares_processes = shared is not None
         self.processes = shared or new_processes.NewProcesses()
         self.workers: int | None = None
+        self.is_reproducible = True
         self.notes: tuple[str, ...] = ()
 
     @property
@@ -97,6 +100,7 @@ class Source:
         """Make the first calls for a pair, and return what they showed."""
         # A mechanism may end the process that calls it. So even these calls are made in the process
         # that makes all other draws.
+        self.is_reproducible = True
         (probe,) = self.draw([FirstCalls((number, PROBING, 1), FIRST_CALLS)])
         self.begin_after_imports()
         return probe
@@ -123,8 +127,8 @@ class Source:
     def _setup(self) -> Setup:
         if self.begins_here:
             left = None if self.spec.statistics.timing else self.time.seconds
-            return Setup(self.sampler, self.make, left=left)
-        return Setup(self.sampler, self.make, self.most_workers)
+            return Setup(self.sampler, self.make, 1, left, lambda: self.is_reproducible)
+        return Setup(self.sampler, self.make, self.most_workers, None, lambda: self.is_reproducible)
 
     def _checked(self, chunks: Iterable[Chunk[Any]], /) -> Iterator[Any]:
         """Yield the results of chunks, unless a signal came during their draws: the mechanism may

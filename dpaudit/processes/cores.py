@@ -33,33 +33,22 @@ def _usable() -> int:
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """Yield the CPU quotas that apply to this process, in cores. Yield nothing if there is none.
-
-    With control groups of version 2, these are the quotas of all groups that contain this process.
-    With version 1, it is the quota of the container.
-    """
+    """Yield the CPU quotas of the control groups (version 2) of this process, in cores."""
     for folder in _groups(root):
-        with suppress(OSError, ValueError, ZeroDivisionError):
+        with suppress(OSError, ValueError):
             quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
             yield int(quota) / int(period)  # without a quota, int("max") raises
-    with suppress(OSError, ValueError, ZeroDivisionError):
-        quota, period = (
-            (root / _GROUPS / "cpu" / f"cpu.cfs_{name}_us").read_text(encoding="ascii")
-            for name in ("quota", "period")
-        )
-        if int(quota) > 0:
-            yield int(quota) / int(period)
 
 
 def _groups(root: Path) -> list[Path]:
     """Return the folders of all control groups (version 2) that contain this process."""
     groups = root / _GROUPS
-    own = groups
+    innermost = groups
     with suppress(OSError, UnicodeDecodeError):
         for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
             if line.startswith("0::/"):
-                own = groups / line.removeprefix("0::/")
-    folders = dict.fromkeys([own, *own.parents, groups])
+                innermost = groups / line.removeprefix("0::/")
+    folders = dict.fromkeys([innermost, *innermost.parents, groups])
     return [folder for folder in folders if folder.is_relative_to(groups)]
 
 
@@ -78,10 +67,8 @@ def room_for(processes: int, root: Path = Path("/")) -> int:
 
 
 def _left(root: Path) -> Iterator[int]:
-    """Yield the free memory of the machine and then, for each control group (version 2) that
-    contains this process, the memory that the group may still use, in bytes. Memory that caches
-    files counts as free.
-    """
+    """Yield the free bytes of the machine and of each control group (version 2) of this process.
+    Memory that caches files counts as free."""
     words = (root / "proc/meminfo").read_text(encoding="ascii").split()
     yield 1024 * int(words[words.index("MemAvailable:") + 1])
     for folder in _groups(root):

@@ -241,24 +241,16 @@ class ToCount(Chunk[Counted]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToTime(ToCount):
-    """A request for draws that measure how fast the mechanism draws, to plan the budget.
-
-    patience: before these draws, the sampler waits until all worker processes have started, so that
-        the speed of all is measured. This is the longest wait, in seconds.
+    """A request for draws that measure how fast the mechanism draws, to plan the budget. Before
+    them, the pool waits until all worker processes have started.
     """
-
-    patience: float = 15.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToPace(Chunk[Probe]):
     """A request for draws whose duration chooses the number of draws of the audit. Nothing else
     uses these draws.
-
-    patience: as in `ToTime`; 0: do not wait.
     """
-
-    patience: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -135,7 +135,7 @@ def elsewhere(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("where", [{"isolate": True}, {"executor": "processes"}])
 def test_noise_kept_by_another_process_is_found(
-    where: dict[str, Any], elsewhere: Path, spawned: None, new_processes: None
+    where: dict[str, Any], elsewhere: Path, new_processes: None
 ) -> None:
     """No variable shows it, but a new process draws other noise."""
     result = audited(f"{elsewhere}:remembered", samples=2_000, **where)

@@ -1,88 +1,50 @@
-"""Pools of workers that send out chunks in bundles and return results in the order of the chunks.
+"""Send chunks to a `concurrent.futures.Executor` and return the results in order.
 
-A *bundle* is a list of chunks that one worker draws as one task. `OrderedPool` makes bundles, sends
-enough of them to keep all workers busy, and yields the results in order. `draw` is the function
-that a worker runs for a bundle; `Recipe` tells the worker how to make its sampler. The subclasses
-differ in where tasks run: `ExecutorPool` on an executor of the user, `_DaskPool` on a Dask cluster,
-`ProcessPool` (processes.py) on processes of its own.
+`Recipe` tells a worker how to make its sampler, and `draw` is the function that a worker runs for a
+bundle. `Pool` makes bundles, sends enough of them to keep all workers busy, and yields the results
+in the order of the chunks.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import platform
 import secrets
-import signal
 import threading
 import time
-from abc import abstractmethod
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
-from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpaudit.errors import MechanismError, UsageError
+from dpaudit.errors import DpauditError, MechanismError, Name, UsageError
 from dpaudit.float_errors import auditor_errstate
-from dpaudit.hash_seed import VARIABLE
-from dpaudit.sampling.chunks import Chunk, Result, ToCount, ToPace, ToTime
-from dpaudit.sampling.executors import Setup, WorkerPool, threads_refused
+from dpaudit.sampling.chunks import Chunk, Result, ToCount, ToTime
+from dpaudit.sampling.executors import WorkerPool, threads_refused
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.seeding import preserved
 from dpaudit.version import __version__
-from dpaudit.wording import install_command
 
-# Number of bundles (lists of chunks) that each worker has at a time. It draws one bundle while the
-# other waits, so that it need not wait for the next one.
+# Bundles that each worker has at a time: it draws one while the other waits.
 _BUNDLES_PER_WORKER = 2
-# Least number of seconds of drawing that a bundle (list of chunks) should take, so that sending it
-# is cheap in comparison.
-# _BUNDLE_SECONDS: for processes, where sending a bundle takes about 1 ms.
-# _BUNDLE_SECONDS_DASK: for Dask, which spends about 10 ms of CPU time on a task.
-_BUNDLE_SECONDS, _BUNDLE_SECONDS_DASK = 0.1, 0.5
-# Seconds that the auditing process may need to handle the result of one bundle (list of chunks). It
-# handles one result at a time. So while n bundles are being drawn, a new bundle is made so large
-# that drawing it takes at least n times this number of seconds.
-_SECONDS_PER_CHUNK = 0.003
-# Largest number of chunks (requests for draws) in a bundle, which one worker draws as one task.
+# Seconds that the auditing process may need to handle the result of one bundle. It handles one
+# result at a time. So while n bundles are being drawn, drawing a new one takes at least n times
+# this number of seconds.
+_SECONDS_PER_BUNDLE = 0.003
+# Largest number of chunks in a bundle.
 _MAX_CHUNKS = 256
-# Largest number of audits whose samplers a worker keeps: several programs may use a worker in turn.
-_MAX_SAMPLERS = 4
-# Random name of this process. Neither the name nor the process id is enough to identify a process:
-# processes on two machines may have the same id, and a fork has the name of its parent. So both are
-# compared.
+# Random name of this process. Processes on two machines may have one id, and a fork has the name of
+# its parent, so both are compared.
 _PROCESS = secrets.token_hex(8)
-# _TO_CONNECT: longest wait for a Dask scheduler, in Dask's notation.
-# _COUNTED: seconds between two requests to a Dask cluster for its number of workers, which may
-#     change.
-_TO_CONNECT, _COUNTED = "10 s", 2.0
-# Environment variables that limit the threads of numeric libraries. They are set to 1 in each
-# worker of a local Dask cluster, since the workers share the cores.
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-# Settings of a local Dask cluster. Profiling is off, since it takes a tenth of the time of a
-# mechanism in Python.
-_LOCAL_CLUSTER = {
-    "distributed.worker.profile.enabled": False,
-    "distributed.admin.tick.interval": "2s",
-    "distributed.admin.system-monitor.interval": "10s",
-}
-# Name of the setting for the environment variables of Dask workers. dpaudit replaces Dask's value,
-# which makes workers return freed memory to the operating system, although the next draws need the
-# memory again.
-_ENVIRONMENT = "distributed.nanny.pre-spawn-environ"
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Instructions from which a worker process makes its sampler; part of every task.
+    """Instructions from which a worker process makes its sampler.
 
     run: random name of the audit.
     made: pickle of a function that makes a sampler.
@@ -99,11 +61,9 @@ class Recipe:
     def of(
         cls, make: Callable[[], Sampler], dumps: Callable[[object], bytes] = pickle.dumps
     ) -> Recipe:
-        """Return the `Recipe` of an audit: the pickled function `make`, which worker processes call
-        to make their sampler; the ids of this process and thread; and the versions of dpaudit,
-        NumPy and Python. Raise UsageError if `make` cannot be pickled.
+        """Return the recipe of an audit. Raise UsageError if `make` cannot be pickled.
 
-        make: a function that makes a sampler.
+        make: function that makes a sampler.
         dumps: function that pickles `make`.
         """
         try:
@@ -120,8 +80,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Done:
-    """Results of a bundle. A bundle is a list of chunks (requests for draws) that one worker draws
-    as one task.
+    """Results of a bundle.
 
     drawn: result of each chunk, in the order of the bundle.
     seconds: time that the worker needed to draw them.
@@ -131,12 +90,11 @@ class Done:
     seconds: float
 
 
-# Held while this worker draws: all of its threads share the global random generators, so only one
-# of them may draw at a time.
+# Held while this worker draws: its threads share the global random generators, so only one of them
+# may draw at a time.
 _lock = threading.Lock()
-# Maps the name of an audit (`Recipe.run`) to this worker's sampler for the audit. The most recently
-# used sampler is last.
-_samplers: OrderedDict[str, Sampler] = OrderedDict()
+# Name of the audit for which this worker drew last (`Recipe.run`), and the sampler of this audit.
+_current: tuple[str, Sampler] | None = None
 
 
 def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
@@ -157,34 +115,37 @@ def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
 
 
 def forget(run: str) -> None:
-    """Close this worker's sampler of an audit that has ended. If the worker is drawing, do nothing,
-    so that the draws are not disturbed.
+    """Close this worker's sampler of an audit that has ended, unless the worker is drawing.
 
     run: name of the audit.
     """
+    global _current
     if _lock.acquire(blocking=False):
         try:
-            if run in _samplers:
-                _samplers.pop(run).close()
+            if _current is not None and _current[0] == run:
+                _current[1].close()
+                _current = None
         finally:
             _lock.release()
 
 
 def _sampler(recipe: Recipe) -> Sampler:
-    if recipe.run not in _samplers:
-        here, there = _versions(), recipe.versions
-        if here != there:
-            raise UsageError(
-                f"the worker on {platform.node()} has {', '.join(here)}, the auditing process has "
-                f"{', '.join(there)}: the same seed may give other draws; install the same "
-                "versions in both",
-                code="worker-versions-differ",
-            )
-        _samplers[recipe.run] = pickle.loads(recipe.made)()
-    _samplers.move_to_end(recipe.run)
-    while len(_samplers) > _MAX_SAMPLERS:
-        _samplers.popitem(last=False)[1].close()
-    return _samplers[recipe.run]
+    global _current
+    if _current is not None and _current[0] == recipe.run:
+        return _current[1]
+    if _current is not None:
+        _current[1].close()
+        _current = None
+    if _versions() != recipe.versions:
+        raise UsageError(
+            f"the worker on {platform.node()} has {', '.join(_versions())}, the auditing process "
+            f"has {', '.join(recipe.versions)}: the same seed may give other draws; install the "
+            "same versions in both",
+            code="worker-versions-differ",
+        )
+    sampler: Sampler = pickle.loads(recipe.made)()
+    _current = recipe.run, sampler
+    return sampler
 
 
 def _versions() -> tuple[str, ...]:
@@ -192,80 +153,94 @@ def _versions() -> tuple[str, ...]:
     return f"dpaudit {__version__}", f"numpy {np.__version__}", f"Python {python}"
 
 
-class OrderedPool(WorkerPool):
-    """A pool that sends bundles of chunks to workers and yields the results in order.
+class Pool(WorkerPool):
+    """A pool that draws on an executor of the user, and does not close it. Each task contains the
+    recipe, so that any worker can draw any task.
 
-    Subclasses implement `submit`.
+    bundle_seconds: seconds of drawing that a bundle should take at least, so that sending it, about
+        1 ms, is cheap in comparison.
+    cancels: whether bundles that are not needed are cancelled.
     """
 
-    # Least number of seconds of drawing that a bundle (list of chunks) should take.
-    bundle_seconds = _BUNDLE_SECONDS
+    bundle_seconds = 0.1
+    cancels = True
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def __init__(self, executor: Executor, recipe: Any, workers: int) -> None:
+        self._executor, self._recipe, self.workers = executor, recipe, workers
 
     def ahead(self) -> int:
-        """Return the number of bundles (lists of chunks) to send before their results come back."""
+        """Return the number of bundles to send before their results come back."""
         return _BUNDLES_PER_WORKER * self.workers
 
-    @abstractmethod
-    def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]: ...
+    def submit(self, bundle: list[Chunk[Any]]) -> Future[Any]:
+        return self._executor.submit(draw, self._recipe, bundle)
 
-    def result(self, future: Future[Done], /) -> Done:
-        """Wait for a bundle (list of chunks that one worker draws), and return its results."""
-        return future.result()
+    def result(self, future: Future[Any]) -> Done:
+        """Wait for the results of a bundle."""
+        done: Done = future.result()
+        return done
 
-    def settle(self, seconds: float) -> None:
-        """Wait until all workers have started, at most `seconds`; called before draws are timed.
-
-        By default this does not wait, since an executor does not report when workers have started.
-        A second call does not wait.
-        """
+    def restart(self, error: BrokenExecutor) -> None:
+        """Replace an executor that has lost a worker. Raise MechanismError if it is the user's."""
+        raise _gone(error) from error
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
-        """Yield the result of each chunk (request for draws), in the order of the chunks. The sizes
-        of bundles (lists of chunks for one worker) depend on the clock, but the draws do not, since
-        every chunk has random streams of its own.
+        """Yield the result of each chunk, in the order of the chunks. The sizes of bundles depend
+        on the clock, but the draws do not, since every chunk has random streams of its own.
         """
-        waiting: deque[Future[Done]] = deque()
         source, size = iter(chunks), 1
+        waiting: deque[tuple[list[Chunk[Any]], Future[Any]]] = deque()
         try:
             while True:
                 while len(waiting) < self.ahead() and (bundle := _bundle(source, size)):
-                    first = bundle[0]
-                    if isinstance(first, ToTime) or (isinstance(first, ToPace) and first.patience):
-                        self.settle(first.patience)
-                    waiting.append(self.submit(bundle))
+                    if type(bundle[0]) is ToTime:
+                        self.settle()
+                    waiting.append((bundle, self._sent(bundle)))
                 if not waiting:
                     return
-                done = self.result(waiting.popleft())
+                try:
+                    done = self.result(waiting[0][1])
+                except BrokenExecutor as error:
+                    self.restart(error)
+                    for index, (bundle, future) in enumerate(waiting):
+                        if isinstance(future.exception(), BrokenExecutor):
+                            waiting[index] = bundle, self._sent(bundle)
+                    continue
+                except Exception as error:
+                    explained = error_of(error)
+                    if explained is None:
+                        raise
+                    raise explained from error
+                waiting.popleft()
                 size = self._next_size(done)
                 yield from done.drawn
         finally:
-            for future in waiting:
-                future.cancel()
+            if self.cancels:
+                for _, future in waiting:
+                    future.cancel()
+
+    def _sent(self, bundle: list[Chunk[Any]]) -> Future[Any]:
+        """Send a bundle. An executor that is broken is reported by the returned future, so that the
+        results before it are still used."""
+        try:
+            return self.submit(bundle)
+        except BrokenExecutor as error:
+            broken: Future[Any] = Future()
+            broken.set_exception(error)
+            return broken
 
     def _next_size(self, done: Done) -> int:
-        """Return the number of chunks (requests for draws) for the next task of a worker, at most
-        twice as many as in the last task.
-
-        done: results of the last task, which show how long a chunk takes.
-        """
-        seconds = max(self.bundle_seconds, _SECONDS_PER_CHUNK * self.ahead())
+        """Return the number of chunks of the next bundle, at most twice as many as in `done`."""
+        seconds = max(self.bundle_seconds, _SECONDS_PER_BUNDLE * self.ahead())
         size = len(done.drawn)
         fitting = max(1.0, seconds * size / max(done.seconds, 1e-9))
         return int(min(_MAX_CHUNKS, 2 * size, fitting))
 
 
 def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:
-    """Return the next chunks from `source` for one worker task; empty if there are no more.
-
-    A chunk of any type other than `ToCount` is the last one of its list. The audit waits for the
-    result of a `ToLearn` chunk before it makes the next, and measures the duration of a `ToTime`
-    chunk.
-
-    size: largest number of chunks.
-    """
+    """Return the next chunks for one task, at most `size`; empty if there are no more."""
+    # A chunk of any type other than `ToCount` ends its bundle: the audit waits for the result of a
+    # `ToLearn` before it makes the next chunk, and measures the duration of a `ToTime`.
     bundle: list[Chunk[Any]] = []
     for chunk in source:
         bundle.append(chunk)
@@ -274,225 +249,40 @@ def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:
     return bundle
 
 
-class ExecutorPool(OrderedPool):
-    """A pool that draws on an executor of the user, by the executor's method `submit`. The pool
-    does not close the executor. Each task contains the recipe (instructions from which a worker
-    makes its sampler), so that any worker can draw any task.
-
-    lost: message for an executor that has lost its workers, with the placeholder {} for the reason.
-    """
-
-    lost = (
-        "the executor lost its workers or their draws ({}); use an executor that replaces dead "
-        "workers, such as processes or dask"
-    )
-
-    def __init__(self, executor: Executor, recipe: Any, workers: int = 1) -> None:
-        super().__init__(workers)
-        self._executor, self._recipe = executor, recipe
-
-    def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]:
-        return self._executor.submit(draw, self._recipe, list(chunks))
-
-    def result(self, future: Future[Done], /) -> Done:
-        """Wait for a bundle (list of chunks that one worker draws), and return its results.
-
-        Raises MechanismError if the workers were lost, and UsageError if a worker lacks a module.
-        """
-        try:
-            return future.result()
-        except ModuleNotFoundError as error:
-            raise UsageError(
-                f"a worker has no module {error.name!r}; install the same packages there as here, "
-                "dpaudit included, and add the mechanism's folder to its PYTHONPATH",
-                code="module-not-found",
-            ) from error
-        except Exception as error:
-            # Exceptions of Dask are recognised by the name of their class, since Dask may not be
-            # installed.
-            kind = type(error).__name__
-            if kind == "KilledWorker":
-                killed: Any = error
-                raise MechanismError(
-                    f"{killed.allowed_failures + 1} Dask workers died while they drew the same "
-                    f"chunk, the last one at {killed.last_worker.address}; with isolate, a crash "
-                    "of the mechanism counts as an outcome",
-                    code="worker-killed",
-                ) from None
-            if isinstance(error, BrokenExecutor | CancelledError) or kind == "CommClosedError":
-                why = self.lost.format(" ".join(str(error).split()) or kind)
-            elif kind in ("NoWorkerError", "NoValidWorkerError"):
-                why = (
-                    "the Dask cluster had no workers for longer than "
-                    "distributed.scheduler.no-workers-timeout allows; start some with "
-                    "`dask worker`"
-                )
-            else:
-                raise
-            raise MechanismError(why, code="workers-lost") from None
-
-
-class _DaskPool(ExecutorPool):
-    """A pool that draws on a Dask cluster, whose number of workers may change during the audit.
-
-    Tasks are sent by `client.submit`, and not by `client.get_executor`: its futures do not keep the
-    reason why Dask cancelled them, and log an error for each task that finishes while it is
-    cancelled.
-    """
-
-    bundle_seconds = _BUNDLE_SECONDS_DASK
-    lost = "the connection to the Dask scheduler is lost ({}); start it again"
-
-    def __init__(self, client: Any, recipe: Recipe) -> None:
-        # A small task returns the recipe, so that Dask keeps the recipe on a worker as the result
-        # of this task. If the worker dies, Dask repeats the task. Data sent by `scatter` would be
-        # lost.
-        there = client.submit(_same, recipe, pure=False)
-        super().__init__(client, there)
-        self._client, self._asked = client, -_COUNTED
-
-    def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]:
-        # Dask returns a class of its own, which has all methods of `Future` that this module uses.
-        future: Future[Done] = self._client.submit(draw, self._recipe, list(chunks), pure=False)
-        return future
-
-    def ahead(self) -> int:
-        now = time.monotonic()
-        if now - self._asked > _COUNTED:
-            self._asked = now
-            with suppress(OSError):  # the scheduler is lost, as `result` reports
-                self.workers = max(1, len(self._client.nthreads()))
-        return super().ahead()
-
-
-@contextmanager
-def dask_pool(setup: Setup, address: str) -> Iterator[WorkerPool]:
-    """Yield a pool on a Dask cluster. Dask repeats tasks that are lost with a worker.
-
-    address: address of the scheduler, or path of its .json file. Empty: start a cluster on this
-        machine, with `setup.workers` worker processes.
-
-    Raises UsageError if Dask is not installed or no scheduler answers.
-    """
-    try:
-        import distributed
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"executor dask needs Dask, and {error.name!r} is not installed; "
-            f"{install_command('dask')}",
-            code="package-missing",
-        ) from None
-    import cloudpickle  # comes with Dask, and takes lambdas, too
-
-    recipe = Recipe.of(setup.make, cloudpickle.dumps)
-    with ExitStack() as stack:
-        place = address or stack.enter_context(_local_cluster(distributed, setup.workers))
-        client = stack.enter_context(_connected(distributed, place))
-        if not client.nthreads():
-            where = client.scheduler.address
-            _log.warning("the Dask cluster at %s has no workers; waiting for one", where)
-        yield _DaskPool(client, recipe)
-        client.run(_forget, recipe.run, wait=False)
-
-
-async def _forget(run: str) -> None:
-    """Call `forget` on a Dask worker, which closes the sampler of the audit `run`. This function is
-    a coroutine: `Client.run` with `wait=False` then returns before it ends.
-    """
-    forget(run)
-
-
-def _same(recipe: Recipe) -> Recipe:
-    return recipe
-
-
-@contextmanager
-def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
-    """Yield a Dask cluster on this machine: `workers` processes with one thread each, no dashboard.
-
-    If PYTHONHASHSEED is set here, the workers get the same value, and so hash texts as this process
-    does. (Dask alone would replace the value 0 by another value.) When Dask starts a worker, it
-    changes environment variables of this process, too; they are restored. If an exception ends the
-    context, the workers are killed.
-    """
-    import dask
-
-    before = {name: os.environ.get(name) for name in (*_THREADS, VARIABLE)}
-    given = dict.fromkeys(_THREADS, "1")
-    if (seed := before[VARIABLE]) is not None:
-        given[VARIABLE] = seed
-    with _restored(before), dask.config.set({**_LOCAL_CLUSTER, _ENVIRONMENT: given}):
-        cluster = distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            dashboard_address=None,
-            worker_dashboard_address=None,
-            # Port 0 stands for any free port, since another cluster may use the default port.
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
+def error_of(error: Exception) -> DpauditError | None:
+    """Return the error with which the audit ends if a task raised `error`, or None for the same.
+    Exceptions of Dask are recognised by name, since Dask may not be installed."""
+    kind = type(error).__name__
+    if isinstance(error, ModuleNotFoundError):
+        return UsageError(
+            f"a worker has no module {error.name!r}; install the same packages there as here, "
+            "dpaudit included, and add the mechanism's folder to its PYTHONPATH",
+            code="module-not-found",
         )
-    with _restored(before):
-        try:
-            yield cluster
-        except BaseException:
-            # The worker processes are killed, since a draw that a worker makes may never end.
-            for nanny in cluster.workers.values():
-                nanny.auto_restart = False
-                with suppress(ProcessLookupError, TypeError):  # ended, or not yet started
-                    os.kill(nanny.pid, signal.SIGKILL)
-            raise
-        finally:
-            cluster.close()
+    if kind == "KilledWorker":
+        killed: Any = error
+        return MechanismError(
+            f"{killed.allowed_failures + 1} Dask workers died while they drew the same chunk, the "
+            f"last one at {killed.last_worker.address}; with ",
+            *(Name("isolate"), ", a crash of the mechanism counts as an outcome"),
+            code="worker-killed",
+        )
+    if kind in ("NoWorkerError", "NoValidWorkerError"):
+        return MechanismError(
+            "the Dask cluster had no workers for longer than "
+            "distributed.scheduler.no-workers-timeout allows; start some with `dask worker`",
+            code="workers-lost",
+        )
+    if isinstance(error, CancelledError) or kind in ("CommClosedError", "ClosedClientError"):
+        return _gone(error)
+    return None
 
 
-@contextmanager
-def _restored(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Return a context at whose end environment variables get the given values. A variable whose
-    value is None is removed.
-    """
-    try:
-        yield
-    finally:
-        for name, value in variables.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def _connected(distributed: Any, place: Any) -> Any:
-    """Return a Dask client that is connected to a cluster. Raise UsageError if no scheduler
-    answers.
-
-    distributed: the module `distributed`.
-    place: a cluster object, the address of a scheduler, or the path of its .json file.
-    """
-    if not isinstance(place, str):
-        return distributed.Client(place)
-    try:
-        if place.endswith(".json"):
-            _await(Path(place))
-            return distributed.Client(scheduler_file=place, timeout=_TO_CONNECT)
-        address = place if "://" in place else f"tcp://{place}"
-        return distributed.Client(address, timeout=_TO_CONNECT)
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"no Dask scheduler answers at {place!r} ({' '.join(str(error).split())}); start one "
-            "with `dask scheduler` and give its address, e.g. dask://host:8786",
-            code="no-dask-scheduler",
-        ) from None
-
-
-def _await(file: Path) -> None:
-    """Wait until a Dask scheduler that is starting has written its file.
-
-    Raises FileNotFoundError after `_TO_CONNECT`; Dask itself would wait forever.
-    """
-    from dask.utils import parse_timedelta
-
-    deadline = time.monotonic() + parse_timedelta(_TO_CONNECT)
-    while not (file.exists() and file.read_bytes().rstrip().endswith(b"}")):
-        if time.monotonic() > deadline:
-            raise FileNotFoundError(f"no such scheduler file, for {_TO_CONNECT}")
-        time.sleep(0.1)
+def _gone(error: Exception) -> MechanismError:
+    words = " ".join(str(error).split()) or type(error).__name__
+    return MechanismError(
+        f"the executor or cluster that drew is gone ({words}). A run with ",
+        *(Name("journal"), " continues with ", Name("resume"), "; with ", Name("isolate")),
+        ", a crash of the mechanism counts as an outcome",
+        code="workers-lost",
+    )

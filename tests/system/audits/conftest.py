@@ -6,7 +6,4 @@ from tests.whole_audits import equal_counts_have_equal_bounds as equal_counts_ha
 from tests.whole_audits import new_processes as new_processes
 from tests.whole_audits import no_new_processes as no_new_processes
 from tests.whole_audits import no_traces as no_traces
-from tests.whole_audits import process_to_fork as process_to_fork
-from tests.whole_audits import spawned as spawned
 from tests.whole_audits import traces as traces
-from tests.whole_audits import workers_are_forked as workers_are_forked

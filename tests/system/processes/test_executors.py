@@ -1,18 +1,19 @@
-"""All pools give the same draws; processes that are killed are replaced, crashes are errors."""
+"""All pools give the same draws; draws of a process that dies are repeated only if equal."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import os
+import pickle
+import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -25,45 +26,31 @@ import pytest
 import dpaudit
 from dpaudit.attacks.learning import learn
 from dpaudit.attacks.objective import Objective
+from dpaudit.certificates.result import Progress, Verdict
 from dpaudit.claims import ProfilePoint, PureDP
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Learning, Measure, Probe, ToCount, ToLearn
-from dpaudit.sampling.executors import Setup, drawing, pools, processes
-from dpaudit.sampling.executors.pools import Done, OrderedPool, Recipe
+from dpaudit.sampling.executors import Setup, drawing, pools
+from dpaudit.sampling.executors.pools import Done, Pool, Recipe
 from dpaudit.sampling.executors.processes import ProcessPool
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget
 from tests.sent import (
     Carries,
     batch,
-    closes_its_connection,
     ends_by,
+    ends_once,
     ends_with,
     hangs,
-    keeps_a_fork,
-    killed_once,
-    leaves_a_fork,
     mutates,
     padded,
-    replies_in_part,
+    raises_its_own,
     single,
+    unseeded_crash,
     with_legacy,
 )
-from tests.whole_audits import process_to_fork as process_to_fork
-from tests.whole_audits import spawned as spawned
-from tests.whole_audits import workers_are_forked as workers_are_forked
 
-LEFT_OPEN = """
-import time
-from dpaudit.sampling.executors.pools import Recipe
-from dpaudit.sampling.executors.processes import ProcessPool
-
-if __name__ == "__main__":
-    pool = ProcessPool(Recipe("", b"", ("", 0, 0), ()), 1)
-    print(pool.call(abs, -1).result())
-    pool.call(time.sleep, 600)
-"""
 PAIR = NeighbouringPair(0.0, 1.0)
 SIZES = (50, 300, 7, 120, 64)
 
@@ -81,7 +68,7 @@ def sampler(function: Callable[..., Any]) -> Sampler:
 
 def setup(function: Callable[..., Any], workers: int = 1, pair: NeighbouringPair = PAIR) -> Setup:
     make = maker(function, pair)
-    return Setup(make(), make, workers)
+    return Setup(make(), make, workers, is_reproducible=lambda: True)
 
 
 def chunks() -> list[Chunk[Any]]:
@@ -135,17 +122,11 @@ class InThread(Immediate):
 
 @pytest.mark.parametrize(
     ("function", "executor", "workers"),
-    [*((one, None, 2) for one in SEEDED), (single, "processes", 1)],
+    [*((function, None, 2) for function in SEEDED), (single, "processes", 1)],
 )
-def test_processes_draw_the_same(function: Any, executor: str | None, workers: int) -> None:
-    draw_the_same(function, executor, workers)
-
-
-def test_new_processes_draw_the_same(spawned: None) -> None:
-    draw_the_same(batch, None, 2)
-
-
-def draw_the_same(function: Callable[..., Any], executor: str | None, workers: int) -> None:
+def test_processes_draw_the_same(
+    function: Callable[..., Any], executor: str | None, workers: int
+) -> None:
     with drawing("serial", setup(function)) as drawer:
         here = [numbers(drawn) for drawn in drawer(chunks())]
     with drawing(executor, setup(function, workers)) as drawer:
@@ -224,21 +205,21 @@ def test_only_some_chunks_are_drawn_ahead() -> None:
     assert len(asked) <= 8
 
 
-class FixedPace(OrderedPool):
+class FixedPace(Pool):
     """A pool whose chunks all take the same time."""
 
     def __init__(self, ahead: int, seconds: float) -> None:
-        super().__init__(1)
-        self._ahead, self._each = ahead, seconds
+        super().__init__(Immediate(), None, 1)
+        self._ahead, self._seconds = ahead, seconds
         self.sizes: list[int] = []
 
     def ahead(self) -> int:
         return self._ahead
 
-    def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]:
-        self.sizes.append(len(chunks))
+    def submit(self, bundle: Sequence[Chunk[Any]]) -> Future[Done]:
+        self.sizes.append(len(bundle))
         future: Future[Done] = Future()
-        future.set_result(Done([Probe(True, 1) for _ in chunks], self._each * len(chunks)))
+        future.set_result(Done([Probe(True, 1) for _ in bundle], self._seconds * len(bundle)))
         return future
 
 
@@ -278,31 +259,73 @@ def test_an_error_in_a_worker_reaches_the_caller(executor: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "code", "how"),
-    [
-        (partial(ends_with, 3), "worker-died", "exit code 3"),
-        (partial(ends_by, signal.SIGSEGV), "worker-died", "SIGSEGV"),
-        (partial(ends_by, signal.SIGKILL), "worker-killed", "4 times"),
-    ],
+    ("function", "how"),
+    [(partial(ends_with, 3), "exit code 3"), (partial(ends_by, signal.SIGSEGV), "SIGSEGV")],
 )
-def test_only_draws_of_processes_that_are_killed_from_outside_are_repeated(
-    function: Callable[..., Any], code: str, how: str
+def test_draws_that_end_their_process_again_are_an_error(
+    function: Callable[..., Any], how: str
 ) -> None:
     with drawing("processes", setup(function)) as drawer, pytest.raises(MechanismError) as error:
         list(drawer([ToLearn((0, 0, 0), 50)]))
-    assert error.value.code == code
+    assert error.value.code == "worker-died"
     assert how in str(error.value)
+    assert {"isolate", "journal", "resume"} <= set(error.value.parts)
 
 
-def test_a_chunk_that_is_lost_with_its_process_is_drawn_again(tmp_path: Path) -> None:
-    flag = tmp_path / "killed"
-    function = partial(killed_once, str(flag))
-    lost = dpaudit.audit(function, 0, 1, PureDP(1.0), samples=40_000, workers=2)
-    assert flag.exists()
-    whole = dpaudit.audit(function, 0, 1, PureDP(1.0), samples=40_000)
+def test_draws_of_a_process_that_died_are_repeated_three_times(tmp_path: Path) -> None:
+    every = chunks()
+    with drawing("serial", setup(batch)) as drawer:
+        here = [numbers(drawn) for drawn in drawer(every)]
+    ended = setup(partial(ends_once, str(tmp_path), 3), 2)
+    with drawing("processes", ended) as drawer:
+        assert [numbers(drawn) for drawn in drawer(every)] == here
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_draws_that_a_seed_does_not_repeat_are_not_repeated(tmp_path: Path) -> None:
+    ended = replace(setup(partial(ends_once, str(tmp_path), 1), 2), is_reproducible=lambda: False)
+    with drawing("processes", ended) as drawer, pytest.raises(MechanismError) as error:
+        list(drawer(chunks()))
+    assert error.value.code == "worker-died"
+
+
+def test_unseeded_noise_that_ends_its_process_gets_no_verdict(tmp_path: Path) -> None:
+    """A planted mechanism: only one input crashes, and the draws that survive are alike."""
+
+    def run(**more: Any) -> dpaudit.AuditResult:
+        return dpaudit.audit(
+            unseeded_crash, 0, 1, PureDP(1.0), samples=20_000, workers=2, journal=tmp_path, **more
+        )
+
+    assert (run().verdict, run(resume=True).verdict) == (Verdict.ERROR, Verdict.ERROR)
+    again = run(resume=True)
+    assert again.error_code in ("worker-died", "mechanism-ends-process")
+    assert "ended in the middle of a block " in " ".join(again.warnings)
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.3, 0.6])
+def test_an_audit_goes_on_when_a_worker_is_killed(moment: float) -> None:
+    """moment: when a process of the audit is killed, as a share of its draws."""
+    killed = list[int]()
+
+    def kill(progress: Progress) -> None:
+        if not killed and progress.draws >= moment * 40_000:
+            worker = active_children()[0]
+            assert worker.pid is not None
+            killed.append(worker.pid)
+            os.kill(worker.pid, signal.SIGKILL)
+
+    lost = dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=40_000, workers=2, on_progress=kill)
+    assert killed
     assert lost.error is None
-    assert (lost.p_value, lost.epsilon_lower) == (whole.p_value, whole.epsilon_lower)
-    assert lost.certificates[0].evidence.blocks == whole.certificates[0].evidence.blocks
+    alone = whole()
+    assert (lost.p_value, lost.epsilon_lower) == (alone.p_value, alone.epsilon_lower)
+    assert lost.certificates[0].evidence.blocks == alone.certificates[0].evidence.blocks
+
+
+@functools.cache
+def whole() -> dpaudit.AuditResult:
+    return dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=40_000)
 
 
 def test_a_draw_that_is_not_needed_is_not_waited_for() -> None:
@@ -319,19 +342,20 @@ def recipe() -> Recipe:
     return Recipe.of(maker(batch))
 
 
-def test_a_worker_keeps_the_samplers_of_the_last_audits(recipe: Recipe) -> None:
+def test_a_worker_keeps_the_sampler_of_the_last_audit(recipe: Recipe) -> None:
     (drawn,) = pools.draw(recipe, chunks()[:1]).drawn
     assert numbers(drawn) == numbers(sampler(batch).draw(chunks()[0]))
-    first = pools._samplers[recipe.run]
+    assert pools._current is not None
+    first = pools._current
     pools.draw(recipe, chunks()[:1])
-    assert pools._samplers[recipe.run] is first
-    for _ in range(pools._MAX_SAMPLERS):
-        pools.draw(Recipe.of(maker(batch)), chunks()[:1])
-    assert recipe.run not in pools._samplers
-    assert len(pools._samplers) == pools._MAX_SAMPLERS
-    for run in list(pools._samplers):
-        pools.forget(run)
-    assert not pools._samplers
+    assert pools._current is first
+    other = Recipe.of(maker(batch))
+    pools.draw(other, chunks()[:1])
+    assert pools._current[0] == other.run
+    pools.forget(recipe.run)
+    assert pools._current[0] == other.run
+    pools.forget(other.run)
+    assert pools._current is None
 
 
 def test_a_worker_leaves_the_global_generators_as_they_were(recipe: Recipe) -> None:
@@ -352,130 +376,91 @@ def test_a_worker_with_other_versions_is_refused(
     assert error.value.code == "worker-versions-differ"
 
 
-def test_a_process_that_is_killed_while_it_replies_is_not_waited_for(recipe: Recipe) -> None:
-    pool = ProcessPool(recipe, 1)
-    try:
-        with pytest.raises(MechanismError) as error:
-            pool.call(replies_in_part).result(60)
-        assert error.value.code == "worker-killed"
-        (drawn,) = pool.submit(chunks()[:1]).result(60).drawn  # by the next process
-        assert numbers(drawn) == numbers(sampler(batch).draw(chunks()[0]))
-    finally:
-        pool.close(in_order=True)
-
-
-@contextmanager
-def opened(recipe: Recipe, workers: int = 1) -> Iterator[ProcessPool]:
-    pool = ProcessPool(recipe, workers, ())
-    try:
-        yield pool
-    finally:
-        pool.close(in_order=True)
-
-
-def end(pool: ProcessPool, number: int) -> None:
-    """End the idle process of a pool with a signal."""
-    process = pool._workers[0]._process
-    assert process.pid is not None
-    os.kill(process.pid, number)
-    process.join()
-
-
-def test_a_process_that_is_killed_with_a_fork_left_is_not_waited_for(recipe: Recipe) -> None:
-    with opened(recipe) as pool, pytest.raises(MechanismError) as error:
-        pool.call(leaves_a_fork).result(30)
-    assert error.value.code == "worker-killed"
-
-
-def test_a_process_that_is_killed_while_it_is_sent_a_task_is_replaced(recipe: Recipe) -> None:
-    with opened(recipe) as pool:
-        assert pool.call(keeps_a_fork).result(60)  # type: ignore[arg-type]  # no draws
-        process = pool._workers[0]._process
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGSTOP)
-        task = pool.call(len, bytes(10_000_000))  # type: ignore[arg-type]  # no draws
-        time.sleep(0.5)  # to send as much as the connection takes
-        process.kill()
-        assert task.result(30) == 10_000_000  # type: ignore[comparison-overlap]  # no draws
-
-
-def test_a_process_that_closes_its_connection_is_not_replaced(
-    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processes, "_GRACE_SECONDS", 0.2)
-    with opened(recipe) as pool, pytest.raises(MechanismError) as error:
-        pool.call(closes_its_connection).result(60)
-    assert error.value.code == "worker-died"
-
-
-def test_an_idle_process_is_replaced_only_if_it_is_killed_from_outside(recipe: Recipe) -> None:
-    with opened(recipe) as pool:
-        pool.submit(chunks()[:1]).result(60)
-        end(pool, signal.SIGKILL)
-        pool.submit(chunks()[:1]).result(60)
-        end(pool, signal.SIGSEGV)
-        with pytest.raises(MechanismError, match="SIGSEGV") as error:
-            pool.submit(chunks()[:1]).result(60)
-    assert error.value.code == "worker-died"
+def test_an_exception_that_cannot_be_sent_is_named() -> None:
+    make: Any = raises_its_own
+    given = Setup(sampler(batch), make, 1)
+    with drawing("processes", given) as drawer, pytest.raises(RuntimeError) as error:
+        list(drawer(chunks()))
+    assert str(error.value) == "OwnError: no luck"
 
 
 def test_the_datasets_are_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    ask = processes.ask
+    submit = ProcessPoolExecutor.submit
 
-    def recording(there: Any, data: bytes, *others: Any) -> Any:
+    def recording(pool: Any, function: Any, data: bytes) -> Any:
         sizes.append(len(data))
-        return ask(there, data, *others)
+        return submit(pool, function, data)
 
-    monkeypatch.setattr(processes, "ask", recording)
-    large = Recipe.of(partial(padded, bytes(1_000_000), maker(batch)))
-    with opened(large) as pool:
-        for _ in range(3):
-            pool.submit(chunks()[:1]).result(60)
-    assert 1_000_000 < sum(sizes) < 2_000_000
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", recording)
+    make = partial(padded, bytes(1_000_000), maker(batch))
+    with drawing("processes", Setup(make(), make, 1)) as drawer:
+        assert len(list(drawer(chunks()))) == len(sizes) == len(SIZES)
+    assert max(sizes) < 10_000
 
 
-def test_processes_start_when_they_are_needed(recipe: Recipe) -> None:
+def test_a_result_is_sent_in_one_piece() -> None:
+    """An executor waits forever for the rest of a result whose sender is killed."""
+    with drawing("processes", setup(batch)) as drawer:
+        assert isinstance(drawer, ProcessPool)
+        future = drawer.submit([ToLearn((0, 0, 0), 10_000)])
+        assert len(pickle.dumps(future.result())) < select.PIPE_BUF / 2
+        (drawn,) = drawer.result(future).drawn
+        assert len(pickle.dumps(drawn)) > select.PIPE_BUF
+    assert numbers(drawn) == numbers(sampler(batch).draw(ToLearn((0, 0, 0), 10_000)))
+
+
+def test_processes_start_when_they_are_needed() -> None:
     before = len(active_children())
-    with opened(recipe, 3) as pool:
+    with drawing("processes", setup(batch, 3)) as drawer:
         assert len(active_children()) == before
-        pool.submit(chunks()[:1]).result(60)
+        list(drawer(chunks()[:1]))
         assert len(active_children()) == before + 1
-        pool.settle(60)
+        drawer.settle()
         assert len(active_children()) == before + 3
+    assert len(active_children()) == before
 
 
-def test_a_process_that_cannot_begin_is_an_error_of_the_next_task() -> None:
-    make: Any = partial(ends_with, 3, 0.0)
-    with opened(Recipe.of(make)) as pool:
-        pool.start()
-        wait(pool.started, 60)
-        with pytest.raises(MechanismError) as error:
-            pool.submit(chunks()[:1])
-    assert error.value.code == "worker-died"
+WITH_WORKERS = """
+import os, signal, sys, time
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.sampling.chunks import ToLearn
+from tests.sent import hangs
+from tests.system.processes.test_executors import drawing, setup
+
+if __name__ == "__main__":
+    with drawing("processes", setup(hangs, 2)) as drawer:
+        drawer.settle()
+        print(*(process.pid for process in drawer._context.processes), flush=True)
+        list(drawer([ToLearn((0, 0, number), 10_000) for number in range(4)]))
+"""
 
 
-def test_a_process_that_cannot_be_replaced_is_an_error(
-    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(_: Any) -> None:
-        raise OSError("no process")
-
-    unhandled: list[Any] = []
-    monkeypatch.setattr(threading, "excepthook", unhandled.append)
-    with opened(recipe) as pool:
-        pool.submit(chunks()[:1]).result(60)
-        monkeypatch.setattr(processes._Process, "start", fails)
-        end(pool, signal.SIGKILL)
-        with pytest.raises(OSError, match="no process"):
-            pool.submit(chunks()[:1]).result(60)
-    assert not unhandled
-
-
-def test_a_pool_that_was_not_closed_ends_with_its_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_the_program(ending: signal.Signals, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text(LEFT_OPEN)
-    done = subprocess.run(
-        [sys.executable, str(script)], timeout=60, capture_output=True, text=True, check=True
-    )
-    assert (done.stdout, done.stderr) == ("1\n", "")
+    script.write_text(WITH_WORKERS)
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        workers = [int(word) for word in program.stdout.readline().split()]
+        assert len(workers) == 2
+        program.send_signal(ending)
+        program.wait(30)
+    deadline = time.monotonic() + 30
+    while not all(map(is_gone, workers)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_gone(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"

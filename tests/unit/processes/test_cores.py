@@ -40,20 +40,6 @@ def with_files(root: Path, files: dict[str, str]) -> Path:
             },
             2,
         ),
-        (
-            {
-                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "400000\n",
-                "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
-            },
-            4,
-        ),
-        (
-            {
-                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
-                "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
-            },
-            8,
-        ),
     ],
 )
 def test_a_container_may_allow_fewer(files: dict[str, str], wanted: int, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Workers that join a long audit change only its duration."""
+"""An audit that moves from this process to workers has the same result."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import functools
 import multiprocessing
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -27,9 +29,9 @@ from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.processes import cores
 from dpaudit.reports.text import render
-from dpaudit.sampling import executors
 from dpaudit.sampling.chunks import ToLearn
-from dpaudit.sampling.executors import InProcess, JoiningWorkers, Setup, processes
+from dpaudit.sampling.executors import Setup, in_process, pools, processes
+from dpaudit.sampling.executors.in_process import InProcess
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
 from tests.result_files import to_json
@@ -48,19 +50,17 @@ from tests.sent import (
 )
 from tests.specs import audit_of, replace
 
-# Draws with `counts_on`, so that some are only counted; and enough draws for workers to join.
+# Draws with `counts_on`, so that some are only counted; and draws of a short audit.
 SAMPLES, FEW = 40_000, 1_000
 
 
 UNGUARDED = """
 from dpaudit.processes import cores
-from dpaudit.sampling import executors
+from dpaudit.sampling.executors import in_process
 import dpaudit
 
-executors.WORTHWHILE_SECONDS = executors._FIRST_SECONDS = 0.0
+in_process.WORTHWHILE_SECONDS = in_process._FIRST_SECONDS = 0.0
 cores.cores = lambda: 2
-look = executors.JoiningWorkers.look
-executors.JoiningWorkers.look = lambda others: (others.pool.settle(15.0), look(others))
 
 def mechanism(x, size, rng):
     return x + rng.laplace(size=size)
@@ -104,42 +104,54 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "cores", lambda: 2)
 
 
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are worth while for any number of draws."""
-    monkeypatch.setattr(executors, "WORTHWHILE_SECONDS", 0.0)
-    monkeypatch.setattr(executors, "_FIRST_SECONDS", 0.0)
-
-
-def join_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are worth while after some chunks, and are waited for, so that they draw the chunk
-    after the next."""
+def move_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an audit move after some chunks, however few draws it has left."""
     look = InProcess._look
 
-    def counting(crew: Any, *given: Any, **more: Any) -> None:
+    def counting(pool: InProcess, first_seconds: float) -> None:
         nonlocal chunks
         chunks -= 1
         if chunks < 0:
-            look(crew, *given, **more)
+            look(pool, first_seconds)
 
-    seen, made = JoiningWorkers.look, JoiningWorkers.__init__
-
-    def of_one_core(others: JoiningWorkers, setup: Setup, rate: float, _: float) -> None:
-        # On a busy machine, draws of microseconds do not show how many cores they take.
-        made(others, setup, rate, 1.0)
-
-    def waiting(others: JoiningWorkers) -> None:
-        others.pool.settle(15.0)
-        seen(others)
-
-    at_once(monkeypatch)
-    monkeypatch.setattr(JoiningWorkers, "__init__", of_one_core)
+    monkeypatch.setattr(in_process, "WORTHWHILE_SECONDS", 0.0)
+    monkeypatch.setattr(in_process, "_FIRST_SECONDS", 0.0)
     monkeypatch.setattr(InProcess, "_look", counting)
-    monkeypatch.setattr(JoiningWorkers, "look", waiting)
+    # On a busy machine, draws of microseconds do not show how many cores they take.
+    monkeypatch.setattr(in_process._Speed, "cores_used", lambda speed: 1.0)
 
 
 @pytest.fixture
 def eager(two_cores: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    join_after(0, monkeypatch)
+    move_after(0, monkeypatch)
+
+
+class Here(Executor):
+    """Runs tasks of workers in this process, when they are submitted."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*args, **more))
+        except Exception as error:  # noqa: BLE001  # as executors do
+            future.set_exception(error)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        pools.forget(processes._recipe.run)
+
+
+@pytest.fixture
+def workers_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers be this process, in tests that are not about processes."""
+
+    def executor(recipe: Any, workers: int, folder: str) -> Any:
+        monkeypatch.setattr(processes, "_recipe", recipe, raising=False)
+        monkeypatch.setattr(processes, "_folder", folder, raising=False)
+        monkeypatch.setattr(processes, "_barrier", threading.Barrier(1), raising=False)
+        return SimpleNamespace(kill=lambda: None), Here()
+
+    monkeypatch.setattr(processes, "_executor", executor)
 
 
 @pytest.fixture
@@ -150,32 +162,44 @@ def counts_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    def started(*args: Any, **more: Any) -> Any:
+    def started(*args: Any) -> Any:
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr(processes._Worker, "_start_process", started)
+    monkeypatch.setattr(processes, "_executor", started)
 
 
 # Chunks: 2 before all others, 9 to learn from, 40 to count and learn from, 12 to certify.
-@pytest.mark.usefixtures("two_cores", "counts_on")
+@pytest.mark.usefixtures("two_cores", "counts_on", "workers_here")
 @pytest.mark.parametrize(
     ("function", "chunks"),
     [(batch, 30), (single, 54), (Carries(), 8)],
 )
-def test_workers_that_join_do_not_change_the_result(
+def test_an_audit_that_moves_has_the_same_result(
     function: Callable[..., Any], chunks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    join_after(chunks, monkeypatch)
-    spec = spec_of(function)
-    joined = run_audit(spec)
-    assert (alone(function).workers, joined.workers) == (1, 2)
-    assert as_text(joined) == as_text(alone(function))
-    assert joined.certificates[0].evidence.counted >= 3_000
-    assert "workers     2" in render(joined, verbose=1)
-    assert '"workers": 2' in to_json([joined])
+    has_the_same_result(function, chunks, monkeypatch)
 
 
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("two_cores", "counts_on")
+def test_an_audit_that_moves_to_processes_has_the_same_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    has_the_same_result(batch, 30, monkeypatch)
+
+
+def has_the_same_result(
+    function: Callable[..., Any], chunks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move_after(chunks, monkeypatch)
+    moved = run_audit(spec_of(function))
+    assert (alone(function).workers, moved.workers) == (1, 2)
+    assert as_text(moved) == as_text(alone(function))
+    assert moved.certificates[0].evidence.counted >= 3_000
+    assert "workers     2" in render(moved, verbose=1)
+    assert '"workers": 2' in to_json([moved])
+
+
+@pytest.mark.usefixtures("eager", "workers_here")
 @pytest.mark.parametrize(("workers", "samples"), [(1, 200), (2, 500), ("auto", 500)])
 def test_the_default_number_follows_from_the_speed_of_all_processes(
     workers: Any, samples: int, monkeypatch: pytest.MonkeyPatch
@@ -191,9 +215,9 @@ def test_the_default_number_follows_from_the_speed_of_all_processes(
 def test_each_worker_has_its_own_process_of_an_isolated_mechanism() -> None:
     target = IsolatedTarget(target=CallableTarget(function=single))
     spec = spec_of(single, target=target, samples=500)
-    alone, joined = (run_audit(replace(spec, workers=workers)) for workers in (1, "auto"))
-    assert joined.workers == 2
-    assert as_text(joined) == as_text(alone)
+    alone, moved = (run_audit(replace(spec, workers=workers)) for workers in (1, "auto"))
+    assert moved.workers == 2
+    assert as_text(moved) == as_text(alone)
 
 
 @pytest.mark.usefixtures("two_cores", "no_processes")
@@ -222,7 +246,7 @@ def test_a_short_audit_imports_nothing_for_it() -> None:
 
 @pytest.mark.usefixtures("eager", "no_processes")
 @pytest.mark.parametrize("more", [{"timing": True}, {"executor": "serial"}, {"workers": 1}])
-def test_no_worker_joins_timed_or_serial_audits(more: dict[str, Any]) -> None:
+def test_timed_and_serial_audits_stay_in_this_process(more: dict[str, Any]) -> None:
     result = run_audit(spec_of(single, samples=1_000, **more))
     assert result.error is None
     assert (result.workers, result.notes) == (1, ())
@@ -277,12 +301,12 @@ def test_a_mechanism_with_state_stays_in_this_process(
 
 @pytest.mark.usefixtures("eager")
 def test_an_audit_goes_on_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*given: Any) -> Any:
+    def refused(*args: Any) -> Any:
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(processes, "ProcessPool", refused)
+    monkeypatch.setattr(processes, "_executor", refused)
     (note,) = run_audit(spec_of(batch, samples=FEW)).notes
-    assert note.endswith(" ([Errno 38] Function not implemented)")
+    assert note.endswith("[Errno 38] Function not implemented")
 
 
 OWN_POOL = """
@@ -328,7 +352,7 @@ def test_an_error_in_the_comparison_draws_ends_no_audit(monkeypatch: pytest.Monk
     learn = Sampler.learn
 
     def fails(sampler: Sampler, chunk: Any) -> Any:
-        if chunk.key == executors._TEST_KEY:
+        if chunk.key == in_process._TEST_KEY:
             raise MechanismError("a rare failure")
         return learn(sampler, chunk)
 
@@ -338,21 +362,22 @@ def test_an_error_in_the_comparison_draws_ends_no_audit(monkeypatch: pytest.Monk
     assert as_text(replace(result, notes=())) == alone
 
 
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("eager", "workers_here")
 def test_files_of_their_own_may_be_written_anywhere() -> None:
     assert run_audit(spec_of(writes_anew, samples=1_000)).workers == 2
 
 
 @pytest.mark.usefixtures("eager", "no_processes")
-def test_workers_join_as_far_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cores, "room_for", lambda hands: 1)
+def test_an_audit_moves_as_far_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "room_for", lambda workers: 1)
     (note,) = run_audit(spec_of(batch, samples=FEW)).notes
     assert "no memory " in note
 
 
 @pytest.mark.usefixtures("two_cores", "no_processes")
 def test_draws_that_take_all_cores_are_not_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once(monkeypatch)
+    monkeypatch.setattr(in_process, "WORTHWHILE_SECONDS", 0.0)
+    monkeypatch.setattr(in_process, "_FIRST_SECONDS", 0.0)
     monkeypatch.setattr("time.process_time", lambda: 2 * time.perf_counter())
     assert run_audit(spec_of(batch, samples=FEW)).workers == 1
 
@@ -364,7 +389,7 @@ class Nearness:
         return lambda outcomes: -outcomes.columns[0].numbers
 
 
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("eager", "workers_here")
 def test_a_score_that_cannot_be_sent_stays_here() -> None:
     spec = spec_of(batch, attacks=(Nearness,), samples=FEW)
     result = run_audit(spec)
@@ -372,7 +397,7 @@ def test_a_score_that_cannot_be_sent_stays_here() -> None:
     assert as_text(replace(result, notes=())) == as_text(run_audit(replace(spec, workers=1)))
 
 
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("eager", "workers_here")
 def test_a_mechanism_that_no_seed_reaches_has_no_state_to_compare() -> None:
     result = run_audit(spec_of(unseeded, epsilon=2.0, samples=2_000))
     assert (result.workers, result.notes) == (2, ())
@@ -380,7 +405,7 @@ def test_a_mechanism_that_no_seed_reaches_has_no_state_to_compare() -> None:
 
 
 @pytest.mark.usefixtures("eager", "new_processes")
-def test_noise_that_each_joined_process_keeps_is_no_violation() -> None:
+def test_noise_that_each_worker_keeps_is_no_violation() -> None:
     # Chunks that one worker drew agree with each other. If the check of calls sees too few others,
     # only the comparison with new processes shows the noise.
     result = run_audit(spec_of(keeps_noise, samples=2_000))
@@ -406,7 +431,7 @@ def test_a_violation_is_doubted_where_others_drew_otherwise(
     assert other.certificates[0].warnings == ()
 
 
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("eager", "workers_here")
 def test_a_violation_is_compared_where_others_drew(new_processes: None) -> None:
     (certificate,) = run_audit(spec_of(batch, 0.3)).certificates
     assert certificate.refuted
@@ -424,7 +449,7 @@ def cut_after(blocks: int, spec: AuditSpec) -> AuditResult:
     return run_audit(spec, watch)
 
 
-@pytest.mark.usefixtures("two_cores", "counts_on")
+@pytest.mark.usefixtures("two_cores", "counts_on", "workers_here")
 @pytest.mark.parametrize(
     ("workers", "cuts", "chunks", "epsilon"),
     [
@@ -441,7 +466,7 @@ def test_a_journal_does_not_mind_who_goes_on(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    join_after(chunks, monkeypatch)
+    move_after(chunks, monkeypatch)
     spec = spec_of(batch, epsilon)
     whole = as_text(alone(batch, epsilon))
     kept = replace(spec, journal=tmp_path, resume=True)
@@ -453,8 +478,8 @@ def test_a_journal_does_not_mind_who_goes_on(
     assert as_text(run_audit(replace(kept, workers="auto"))) == whole
 
 
-@pytest.mark.usefixtures("eager")
-def test_by_the_clock_others_join_and_the_plan_stays(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("eager", "workers_here")
+def test_by_the_clock_an_audit_moves_and_the_plan_stays(tmp_path: Path) -> None:
     spec = spec_of(batch, time=0.4, journal=tmp_path, resume=True)
     budgets = list[int]()
 
@@ -478,11 +503,36 @@ def test_python_asks_for_others_by_name_only() -> None:
     assert dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=500, workers="auto").workers == 1
 
 
-@pytest.mark.parametrize(("seconds", "joins"), [(20.0, False), (21.0, True)])
+class Moved(Exception):
+    """Raised where an audit would move."""
+
+
+def drawn_until_it_moves(
+    monkeypatch: pytest.MonkeyPatch, draw: Callable[[Any], None], left: Callable[[float], float],
+    sizes: list[int], clock: Callable[[], float], **mechanism: Any,
+) -> bool:  # fmt: skip
+    """Draw chunks of these sizes in this process, and return whether the audit moved."""
+
+    def moving(pool: InProcess) -> None:
+        raise Moved
+
+    time = SimpleNamespace(perf_counter=clock, process_time=clock)
+    monkeypatch.setattr(in_process, "time", time)
+    monkeypatch.setattr(InProcess, "_move", moving)
+    sampler: Any = SimpleNamespace(mechanism=SimpleNamespace(**mechanism), draw=draw)
+    pool = InProcess(Setup(sampler, lambda: sampler, left=left))
+    try:
+        list(pool([ToLearn((0, 0, number), size) for number, size in enumerate(sizes)]))
+    except Moved:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("seconds", "moves"), [(20.0, False), (21.0, True)])
 def test_compilation_and_small_calls_show_no_rate(
-    seconds: float, joins: bool, monkeypatch: pytest.MonkeyPatch
+    seconds: float, moves: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, rates, compiled, started = 0.0, list[float](), set[int](), list[float]()
+    now, rates, compiled = 0.0, list[float](), set[int]()
 
     def draw(chunk: Any) -> None:
         nonlocal now
@@ -493,47 +543,28 @@ def test_compilation_and_small_calls_show_no_rate(
         rates.append(rate)
         return seconds
 
-    def starting(setup: Setup, rate: float, used: float) -> None:
-        started.append(rate)
-        raise executors._CannotJoinError
-
-    clock = SimpleNamespace(perf_counter=lambda: now, process_time=lambda: now)
-    monkeypatch.setattr(executors, "time", clock)
-    monkeypatch.setattr(executors, "JoiningWorkers", starting)
-    sampler: Any = SimpleNamespace(mechanism=SimpleNamespace(compiled=compiled), draw=draw)
-    pool = InProcess(Setup(sampler, lambda: sampler, left=left))
     sizes = [100, 100, 4_096, 4_096, 100, 4_096, 4_096]
-    list(pool([ToLearn((0, 0, number), size) for number, size in enumerate(sizes)]))
-    # Two chunks compile, and the fourth of the others is the first after which workers may start.
+    moved = drawn_until_it_moves(monkeypatch, draw, left, sizes, lambda: now, compiled=compiled)
+    assert moved == moves
+    # Two chunks compile, and the fourth of the others is the first after which the audit may move.
     small, large = 1_024 / 0.01, 4_096 / 0.01
     rates_seen = [small, small, large, large, large, large]
-    assert rates == pytest.approx(rates_seen[:5] if joins else rates_seen)
-    assert started == pytest.approx([large] if joins else [])
+    assert rates == pytest.approx(rates_seen[:5] if moves else rates_seen)
 
 
 @pytest.mark.parametrize(
-    ("large", "share", "seconds"),
-    [("not_imported_here", 0.01, 1.0), ("sys", 1.0, 10.0), ("sys", 0.5, 20.0), ("sys", 0.01, 50.0)],
+    ("library", "left", "seconds"),
+    [("not_imported_here", 6.0, 1.0), ("sys", 29.0, None), ("sys", 31.0, 10.0)],
 )
-def test_workers_that_import_a_large_library_start_later(
-    large: str, share: float, seconds: float, monkeypatch: pytest.MonkeyPatch
+def test_an_audit_with_a_large_library_moves_later(
+    library: str, left: float, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """share: processor time of a draw, as a share of its duration."""
-    now, started = 0.0, list[float]()
+    now = 0.0
 
     def draw(chunk: Any) -> None:
         nonlocal now
         now += 0.5
 
-    def starting(*given: Any) -> None:
-        started.append(now)
-        raise executors._CannotJoinError
-
-    clock = SimpleNamespace(perf_counter=lambda: now, process_time=lambda: share * now)
-    monkeypatch.setattr(executors, "time", clock)
-    monkeypatch.setattr(executors, "LARGE_LIBRARIES", (large,))
-    monkeypatch.setattr(executors, "JoiningWorkers", starting)
-    sampler: Any = SimpleNamespace(mechanism=SimpleNamespace(), draw=draw)
-    pool = InProcess(Setup(sampler, lambda: sampler, left=lambda rate: 60.0))
-    list(pool([ToLearn((0, 0, number), 50) for number in range(120)]))
-    assert started == [seconds]
+    monkeypatch.setattr(in_process, "LARGE_LIBRARIES", (library,))
+    moved = drawn_until_it_moves(monkeypatch, draw, lambda rate: left, [50] * 120, lambda: now)
+    assert (now if moved else None) == seconds
