@@ -62,9 +62,7 @@ def catalogue_alone() -> Iterator[None]:
 
     with (
         patch.object(gathering, "proposals", edges),
-        patch.object(gathering, "around", _none),
         patch.object(gathering, "where_exceptions_begin", _none),
-        patch.object(gathering, "by_traces", _none),
     ):
         yield
 

@@ -706,8 +706,7 @@ _TABLE = (
     _verdict(
         "no_trace",
         SWITCH,
-        "Do not look for the line that leaks after a violation. A search then uses no traces "
-        "either.",
+        "Do not look for the line that leaks after a violation.",
         must="true or false: whether to do without traces",
         more="guides/trace.md",
     ),

@@ -153,8 +153,7 @@ class Pool:
 
     def add(self, proposal: Proposal) -> None:
         """Add the records of a proposed pair to the known records, and their values to the known
-        values. Ignore the pair if one of its inputs is outside the space (the set of possible
-        inputs)."""
+        values. Ignore the pair if one of its inputs is outside the space."""
         for dataset in (proposal.d1, proposal.d2) if proposal.inside else ():
             for record in dataset if isinstance(dataset, list) else [dataset]:
                 self._add(record)
@@ -204,9 +203,8 @@ def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
 
 
 def of_every_size(relation: Relation) -> Iterator[Pair]:
-    """Yield pairs of neighbouring lists of every length that the space (the set of possible inputs)
-    allows, up to 40 records. For each length, make up to four lists, and pair each list with at
-    most 20 of its neighbours.
+    """Yield pairs of neighbouring lists of every length that the space allows, up to 40 records.
+    For each length, make up to four lists, and pair each list with at most 20 of its neighbours.
 
     A function may change its behaviour at a certain length. Hill climbing does not reach this
     length if no single step towards it improves the score.

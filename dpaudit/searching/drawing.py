@@ -24,7 +24,7 @@ def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iter
     """Yield random values of a strategy of Hypothesis without end. A value may be yielded more than
     once.
 
-    words: description of the space (the set of possible inputs), for messages.
+    words: description of the space, for messages.
     is_own: whether a user's code generates the values. Such code may never return, so a time limit
     holds.
 

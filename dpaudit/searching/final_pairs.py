@@ -8,16 +8,15 @@ from typing import Any
 
 from dpaudit.certificates.result import Leader, Searched
 from dpaudit.inputs.records import difference
-from dpaudit.searching.follow_ups import parts
 from dpaudit.searching.leak_estimates import Confirming
-from dpaudit.searching.proposals import Proposal
+from dpaudit.searching.proposals import Proposal, parts
 from dpaudit.searching.ranking import tried_most
 from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.trials import Contender
 from dpaudit.wording import shortened
 
-# The report lists at most this number of pairs inside the space (the set of possible inputs), and
-# at most this number of pairs outside the space.
+# The report lists at most this number of pairs inside the space, and at most this number of pairs
+# outside the space.
 _MAX_LISTED = 5
 # To confirm a leak, new draws are made for the clearly leaking pairs with the fewest records, at
 # most this number of pairs, and then for the best pair, until one pair leaks again.
@@ -40,9 +39,9 @@ def final_pairs(
 ) -> Searched:
     """Return the result of a search, with the pairs to certify.
 
-    These are the best pairs inside the space (the set of possible inputs), or the best pairs
-    outside it if no pair inside gave outputs. A simplified pair is added if new draws confirm the
-    leak of a clearly leaking pair: it is made from the confirmed pair with the fewest records.
+    These are the best pairs inside the space, or the best pairs outside it if no pair inside gave
+    outputs. A simplified pair is added if new draws confirm the leak of a clearly leaking pair: it
+    is made from the confirmed pair with the fewest records.
 
     inside: tried pairs whose inputs lie inside the space, best first. A `Contender` is a proposed
     pair with the estimates of its leak.
@@ -106,7 +105,7 @@ def _unsettled(
 
 def _noted(confirming: Confirming, kind: Sequence[Contender]) -> Contender | None:
     """Return a pair for a note of the report: the smallest of the pairs that leak clearly, or None
-    if no pair does. The pairs lie outside the space (the set of possible inputs).
+    if no pair does. The pairs lie outside the space.
 
     Pairs for which the mechanism only raises a TypeError or an AttributeError are left out: most
     mechanisms raise one for a missing value.

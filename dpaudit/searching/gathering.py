@@ -1,39 +1,30 @@
-"""The pairs that a search tries, each pair once.
-
-They are the pairs that traces suggest, the pairs of the catalogue (all proposed pairs that are not
-random), random pairs, and variations of the best pairs. A trace runs a mechanism on both inputs
-with the same noise.
-"""
+"""The pairs that a search tries, each pair once: pairs at the bounds, the other pairs of the
+catalogue, random pairs, and pairs between which exceptions begin."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from itertools import chain, islice, zip_longest
 from typing import Any
 
-import numpy as np
-
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.errors import DatasetError
-from dpaudit.searching.climbing import Pair, Pool, climbed
-from dpaudit.searching.follow_ups import around, parts, where_exceptions_begin
+from dpaudit.inputs.adjacency import Users
 from dpaudit.searching.proposals import (
     Outside,
     Proposal,
     at_bounds,
     catalogue,
     kind_outside,
+    parts,
     proposals,
 )
 from dpaudit.searching.relations import Relation
+from dpaudit.searching.relations.steps import entries, moved
 from dpaudit.searching.settings import SearchSettings
-from dpaudit.searching.space import MissingLibrary
-from dpaudit.searching.timeouts import Ended, Limit
+from dpaudit.searching.space import MissingLibrary, distinct
+from dpaudit.searching.spaces.datasets import Lists
 from dpaudit.searching.trials import (
-    BATCH_STREAM,
     MAX_FIRST_PAIRS,
     PROPOSED_SHARE,
     SEARCH_SHARE,
@@ -42,7 +33,6 @@ from dpaudit.searching.trials import (
     Contender,
     Inputs,
 )
-from dpaudit.tracing.trace import Scorer, can_score
 
 # The search for proposals ends after this number of proposals in a row that give no new pair.
 _MAX_REPEATS = 1_000
@@ -52,40 +42,9 @@ _MAX_REPEATS = 1_000
 _MAX_UNUSABLE = 100
 # Share of a search's time after which no more proposals are made.
 _PROPOSING_SHARE = 1 / 3
-# Largest number of pairs for which both inputs are run with the same noise (traced).
-_MAX_TRACED = 200
-# One pair is traced (run on both inputs with the same noise) for every 1,000 draws of a search, so
-# that a small search traces fewer pairs.
-_DRAWS_PER_TRACE = 1_000
-# Share of a search's time that traces (runs on both inputs with the same noise) may take.
-_TRACING_SHARE = 0.1
-# Share of the traced pairs (run on both inputs with the same noise) that come from the catalogue:
-# the list of all proposed pairs that are not random. Hill climbing makes the other traced pairs.
-_CATALOGUE_SHARE = 0.6
-# Number of pairs inside the space (the set of possible inputs) that are proposed before all other
-# pairs, because their two runs with the same noise differ most.
-_TRACED_INSIDE = 4
-# Number of pairs outside the space (the set of possible inputs) that the search proposes early,
-# right after the `_TRACED_INSIDE` pairs inside it: the pairs whose two runs with the same noise
-# differ most.
-_TRACED_OUTSIDE = 2
-# Hill climbing starts from a simple pair. The pair that it reaches is proposed only if its score is
-# at least this factor times the score of the start.
-_MIN_GAIN = 1.5
-# The search varies the best pairs that it has tried. Number of these pairs.
-_VARIED_PAIRS = 3
-# Largest number of different records, or entries of vectors, that are inserted to make variations
-# of the best pairs. They are taken from the tried pairs.
-_MAX_INSERTED = 200
-# In one round, at most this number of variations inside the space (the set of possible inputs) are
-# made. The limit includes variations that repeat an earlier pair, which are not tried again.
-_MAX_MADE = 500
-# Largest number of variations that are tried in one round. A variation is a random change of one of
-# the best pairs; pairs that were proposed before do not count.
-_MAX_TRIED = 32
-# Largest number of pairs of each kind outside the space (the set of possible inputs) that are tried
-# if the user neither excludes nor includes inputs outside the space. They only serve a note in the
-# report. More pairs have numbers beyond the bounds: their leak may need several records.
+# Largest number of pairs of each kind outside the space that are tried if the user neither excludes
+# nor includes inputs outside the space. They only serve a note in the report. More pairs have
+# numbers beyond the bounds: their leak may need several records.
 _PAIRS_OUTSIDE: Mapping[Outside, int] = {"NaN": 8, "missing": 8, "beyond": 16, "other": 8}
 # Bisection looks for the step at which exceptions begin, between inputs that give outputs and
 # inputs that always raise. It uses at most this number of inputs that give outputs. Of the inputs
@@ -95,14 +54,18 @@ _BISECTED_INPUTS = 3
 # of such pairs that are added to the pairs to try.
 _BISECTED_PAIRS = 2
 
-# Type of functions that return the score of two inputs. The inputs are plain Python values, such as
-# lists. If they cannot be converted to the data type that the mechanism takes, the function may
-# raise DatasetError.
-Score = Callable[[Any, Any], float]
+
+# Largest number of times that `_closer` halves the distance between two inputs. It stops earlier if
+# they are neighbours.
+_MAX_HALVINGS = 60
+
+# Type of functions that take a dataset and make a few draws of the mechanism on it. They return
+# whether every draw raises an exception; None if no draw can be made.
+Raises = Callable[[Any], bool | None]
 
 
 class Gathering:
-    """Makes a `Contender` (a pair to try) of each proposed pair that was not proposed before.
+    """Makes a `Contender` of each proposed pair that was not proposed before.
 
     note: reason why some kinds of proposals are missing, such as that Hypothesis is not installed;
     "" if none are missing.
@@ -117,9 +80,8 @@ class Gathering:
         self.note = ""
 
     def gathered(self) -> list[Contender]:
-        """Return the pairs to try, each as a `Contender`: first pairs that differ much in runs with
-        the same noise, then the catalogue (all other proposed pairs that are not random), then
-        random pairs.
+        """Return the pairs to try, each as a `Contender`: pairs at the bounds, then the other pairs
+        of the catalogue, then random pairs.
 
         Random pairs take long to make. They are made only if the draws of the search allow more
         pairs than were proposed before.
@@ -129,11 +91,7 @@ class Gathering:
             self._relation, seed=self._spec.sampling.seed, inside_only=not self._settings.outside
         )
         places, limit = self._budget.places(PROPOSED_SHARE), self._spec.sampling.time
-        # A pair at the bounds that traces suggest is proposed as a pair at the bounds, because such
-        # pairs stay until the final comparison.
-        bounds = {repr((one.d1, one.d2)): one for one in at_bounds(self._relation)}
-        traced = (bounds.get(repr((one.d1, one.d2)), one) for one in self._by_traces())
-        source = chain(traced, bounds.values(), source)
+        source = chain(at_bounds(self._relation), source)
         for one in islice(self._contenders(source), MAX_FIRST_PAIRS):
             is_late = (
                 limit is not None
@@ -149,9 +107,9 @@ class Gathering:
         return contenders
 
     def beyond(self) -> list[Contender]:
-        """Return at most 40 pairs outside the space (the set of possible inputs), each as a
-        `Contender`, for notes in the report. Return [] if an option already excludes or includes
-        all inputs outside the space: no note is needed then."""
+        """Return at most 40 pairs outside the space, each as a `Contender`, for notes in the
+        report. Return [] if an option already excludes or includes all inputs outside the space: no
+        note is needed then."""
         if self._settings.inside or self._settings.outside:
             return []
         outside = [one for one in catalogue(self._relation) if not one.inside]
@@ -160,50 +118,6 @@ class Gathering:
             alike = [one for one in outside if kind_outside(one, self._relation.space) == kind]
             chosen += _by_turns(alike)[:most]
         return list(self._contenders(chosen))
-
-    def _by_traces(self) -> Iterator[Proposal]:
-        """Yield the pairs with the largest scores. The score of a pair says how much two runs of
-        the mechanism differ, one on each input, with the same noise. Yield nothing if the mechanism
-        cannot be run in this way."""
-        spec, settings = self._spec, self._settings
-        scores = min(_MAX_TRACED, self._budget.draws // _DRAWS_PER_TRACE)
-        # Mechanisms that take query answers are not traced. They mostly compare numbers with noise,
-        # and runs with the same noise overrate the leak of a comparison. No trace is needed: the
-        # known patterns of answers leak as much as any other pair.
-        is_traced = scores >= 1 and not self._relation.is_of_answers and not spec.no_trace
-        if not (is_traced and can_score(spec.target)):
-            return
-        scorer = Scorer(spec.target)
-        yield from by_traces(
-            self._relation,
-            lambda d1, d2: scorer(settings.formed(d1), settings.formed(d2)),
-            scores=scores,
-            inside_only=not settings.outside,
-            seconds=math.inf
-            if spec.sampling.time is None
-            else _TRACING_SHARE * SEARCH_SHARE * spec.sampling.time,
-        )
-
-    def like(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
-        """Return variations of the best pairs, each as a `Contender` (a pair to try). Variations
-        with an input outside the space (the set of possible inputs) are left out.
-
-        ranked: tried pairs, best first.
-        turn: index of the round of variations, from 0.
-        """
-        centres = [one.proposal for one in ranked[:_VARIED_PAIRS]]
-        values = {
-            repr(value): value
-            for one in ranked
-            for dataset in (one.proposal.d1, one.proposal.d2)
-            for value in parts(dataset)
-        }
-        if not values:
-            return []
-        rng = np.random.default_rng([self._spec.sampling.seed, BATCH_STREAM, turn])
-        source = around(centres, list(values.values())[:_MAX_INSERTED], self._relation, rng)
-        wanted = islice((one for one in source if one.inside), _MAX_MADE)
-        return list(islice(self._contenders(wanted), _MAX_TRIED))
 
     def raising(
         self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
@@ -229,8 +143,7 @@ class Gathering:
         return list(islice(self._contenders(source), _BISECTED_PAIRS))
 
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
-        """Yield a `Contender` (a pair to try) for each proposed pair that was not proposed
-        before."""
+        """Yield a `Contender` for each proposed pair that was not proposed before."""
         fruitless = 0
         for proposal in self._possible(source):
             d1, d2 = self._inputs.of(proposal.d1), self._inputs.of(proposal.d2)
@@ -267,68 +180,118 @@ def _by_turns(pairs: Sequence[Proposal]) -> list[Proposal]:
     return [one for turn in zip_longest(*groups.values()) for one in turn if one is not None]
 
 
-def by_traces(
-    relation: Relation,
-    score: Score,
-    *,
-    scores: int,
-    inside_only: bool,
-    seconds: float = math.inf,
+def where_exceptions_begin(
+    raising: Sequence[Any], quiet: Sequence[Any], relation: Relation, raises: Raises
 ) -> Iterator[Proposal]:
-    """Yield pairs with large scores: first the pair that hill climbing reaches, then the best pairs
-    of the catalogue (all proposed pairs that are not random).
+    """Yield pairs of neighbours such that the mechanism gives outputs for one input, and always
+    raises an exception for the other: at most one pair for each dataset in `raising`.
 
-    score: function that runs the mechanism on two inputs with the same noise and returns how much
-    the runs differ.
-    scores: largest number of pairs that are scored.
-    inside_only: whether to leave out inputs outside the space (the set of possible inputs).
-    seconds: time limit of scoring.
+    Make a path of neighbours from a dataset that gives outputs to a dataset that raises. At some
+    step of the path, the exceptions begin: this step is a leak. Bisection finds it with few draws.
+    The first path to a list adds its records one by one (or user by user), if neighbours differ in
+    size. Other paths replace one record after the other. If inputs are vectors of query answers,
+    the step is bisected further: the two vectors move closer together until they are neighbours.
+
+    raising: datasets for which the mechanism raises.
+    quiet: datasets for which the mechanism gives outputs.
+    raises: function that returns whether the mechanism raises for a dataset; None if that is
+    unknown.
     """
-    limit, pool = Limit(seconds, scores), Pool(relation)
-    scored: list[tuple[float, Proposal]] = []
-
-    def height(d1: Any, d2: Any) -> float:
-        limit.spend()
-        try:
-            return score(d1, d2)
-        except DatasetError:
-            return -math.inf
-
-    with suppress(Ended):
-        for one in islice(
-            catalogue(relation, inside_only=inside_only), int(_CATALOGUE_SHARE * scores)
-        ):
-            scored.append((height(one.d1, one.d2), one))
-            pool.add(one)
-    scored.sort(key=lambda pair: -pair[0])
-    ranked = [one for high, one in scored if high > 0]
-    inside = [one for one in ranked if one.inside][:_TRACED_INSIDE]
-    for start in inside[:1]:
-        yield from _climbed(start, relation, height, pool)
-    outside = [one for one in ranked if not one.inside][:_TRACED_OUTSIDE]
-    yield from (replace(one, origin="trace") for one in (*inside, *outside))
+    for dataset in raising:
+        for path in _paths(dataset, quiet, relation):
+            step = _first_step(path, raises)
+            if step is not None and relation.is_of_answers:
+                step = _closer(*step, relation, raises)
+            if step is not None and relation.holds(*step):
+                inside = relation.are_inside(*step)
+                yield Proposal(*step, "where exceptions begin", "raising", inside)
+                break
 
 
-def _climbed(start: Proposal, relation: Relation, height: Score, pool: Pool) -> Iterator[Proposal]:
-    """Climb from a pair: change it step by step to pairs with larger scores. Yield the last pair if
-    its score is at least 1.5 times the score of `start`, else nothing.
+def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[list[Any]]:
+    """Yield paths to a dataset for which the mechanism raises. A path is a list of datasets that
+    ends with this dataset. Two successive datasets differ in one record, or in the records of one
+    user. If datasets are not lists, a path has only two datasets: one of `quiet`, and the last one.
 
-    relation: decides which pairs are neighbours inside the space (the set of possible inputs).
-    height: function that returns the score of two inputs.
-    pool: known records and values, from which changes are made.
+    quiet: datasets for which the mechanism gives outputs; most paths start with one of them.
     """
-    best: list[tuple[float, Pair]] = []
+    inner = relation.inner
+    if not (isinstance(inner, Lists) and isinstance(dataset, list)):
+        yield from ([other, dataset] for other in quiet)
+        return
+    if relation.grows:
+        prefixes = _prefixes(dataset, relation.adjacency.users)
+        yield [one for one in prefixes if inner.fits(len(one))]
+    for other in quiet:
+        if isinstance(other, list) and other:
+            same_size = [other[place % len(other)] for place in range(len(dataset))]
+            yield list(_by_records(same_size, dataset, relation))
 
-    def scored(pair: Pair) -> float:
-        if not relation.holds_inside(*pair):
-            return -math.inf
-        reached = height(*pair)
-        if not best or reached > best[-1][0]:
-            best.append((reached, pair))
-        return reached
 
-    with suppress(Ended):
-        climbed(Pair(start.d1, start.d2), pool, scored)
-    if len(best) > 1 and best[-1][0] >= _MIN_GAIN * best[0][0]:
-        pair = best[-1][1]
-        yield Proposal(pair.d1, pair.d2, "climbed to by traces", "trace", True)
+def _prefixes(dataset: list[Any], users: Users | None) -> Iterator[list[Any]]:
+    """Yield the beginnings of a dataset: no record, the first record, the first two, …, all
+    records. If `users` is given, each step adds all records of one user."""
+    if users is None:
+        yield from (dataset[:size] for size in range(len(dataset) + 1))
+        return
+    names = list(distinct(row[users.column] for row in dataset))
+    for number in range(len(names) + 1):
+        yield [row for row in dataset if row[users.column] in names[:number]]
+
+
+def _by_records(start: list[Any], end: list[Any], relation: Relation) -> Iterator[Any]:
+    """Yield the datasets of a path from the list `start` to the list `end` of the same size. Each
+    step changes one record.
+
+    If neighbours differ by one added or removed record, replacing a record takes two steps: the new
+    record is added, then the old record is removed. If the list may not grow, the old record is
+    removed first.
+    """
+    is_full = not relation.has_room(len(end) + 1)
+    for place, record in enumerate(end):
+        yield [*end[:place], *start[place:]]
+        if relation.grows:
+            between = [] if is_full else [record, start[place]]
+            yield [*end[:place], *between, *start[place + 1 :]]
+    yield end
+
+
+def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
+    """Return two successive datasets of a path: the mechanism gives outputs for the first one, and
+    always raises for the second one. Return None if it raises for the first dataset of the path, or
+    gives outputs for the last dataset.
+
+    path: list of datasets.
+    raises: function that returns whether the mechanism always raises for a dataset; None if that is
+    unknown.
+    """
+    low, high = 0, len(path) - 1
+    if high < 1 or raises(path[low]) is not False or raises(path[high]) is not True:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if raises(path[middle]):
+            high = middle
+        else:
+            low = middle
+    return path[low], path[high]
+
+
+def _closer(quiet: Any, raising: Any, relation: Relation, raises: Raises) -> tuple[Any, Any]:
+    """Bisect the values between an input that gives outputs (`quiet`) and an input that raises,
+    until the two are neighbours. Return (input that gives outputs, input that raises). If they do
+    not become neighbours, return the last two inputs."""
+    for _ in range(_MAX_HALVINGS):
+        first, second = entries(quiet), entries(raising)
+        if relation.holds(quiet, raising) or len(first) != len(second):
+            break
+        if not all(map(math.isfinite, first + second)):
+            break
+        middle = moved(quiet, [(high - low) / 2 for low, high in zip(first, second, strict=True)])
+        if middle in (quiet, raising):
+            break
+        if raises(middle):
+            raising = middle
+        else:
+            quiet = middle
+    return quiet, raising

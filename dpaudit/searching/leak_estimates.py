@@ -355,8 +355,7 @@ class Confirming:
         """Return whether the leak of a tried pair is clear in its draws, and again in new draws.
 
         The best of many pairs may have had lucky draws. Without this check, a lucky pair would end
-        the search before it tries pairs outside the space (the set of possible inputs), and hide
-        their real leaks.
+        the search before it tries pairs outside the space, and hide their real leaks.
         """
         if not self.is_clear(one):
             return False

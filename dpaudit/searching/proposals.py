@@ -1,6 +1,5 @@
 """Propose pairs of neighbours that are worth a trial: pairs with unusual values, pairs of vectors
-that follow a pattern (such as "one above": one entry is larger on d2), all pairs of neighbours
-among a few simple datasets, and random pairs."""
+that follow a pattern (such as "one above": one entry is larger on d2), and random pairs."""
 
 from __future__ import annotations
 
@@ -18,22 +17,19 @@ from dpaudit.searching.relations.users import allowed
 from dpaudit.searching.space import Space, identity, strategies
 from dpaudit.searching.spaces.own import Own
 
-Origin = Literal[
-    "bound", "edge", "extreme", "pattern", "lattice", "random", "trace", "raising", "variation"
-]
+Origin = Literal["bound", "edge", "extreme", "pattern", "random", "raising"]
 
-# Kinds of values outside the space (the set of possible inputs): NaN, None, other numbers, and all
-# other values, such as new categories.
+# Kinds of values outside the space: NaN, None, other numbers, and all other values, such as new
+# categories.
 Outside = Literal["NaN", "missing", "beyond", "other"]
 KINDS: tuple[Outside, ...] = get_args(Outside)
 
-# Largest number of proposed pairs at edges (values at which bugs are likely, such as NaN). Without
-# a limit, there would be many more: each edge is added to several datasets, and each addition gives
-# a pair.
+# Largest number of proposed pairs at edges. Without a limit, there would be many more: each edge is
+# added to several datasets, and each addition gives a pair.
 MAX_EDGES = 300
-# Of the `MAX_EDGES` (300) pairs at edges, at most this number lie inside the space (the set of
-# possible inputs); the other 100 are for pairs outside the space. If there are fewer than 100 pairs
-# outside it, more pairs inside it take their place.
+# Of the `MAX_EDGES` (300) pairs at edges, at most this number lie inside the space; the other 100
+# are for pairs outside the space. If there are fewer than 100 pairs outside it, more pairs inside
+# it take their place.
 _MAX_EDGES_INSIDE = 200
 # A random pair consists of a random dataset and a changed copy of it. The change is drawn from at
 # most this number of possible changes.
@@ -43,7 +39,7 @@ _MAX_CHANGES = 200
 # no neighbour, the next changes in the list are tried.
 _MAX_TRIES = 20
 # No more random pairs are drawn after this number of draws in a row without a new pair: the space
-# (the set of possible inputs) then counts as exhausted.
+# then counts as exhausted.
 _MAX_VAIN_DRAWS = 500
 _NONE = object()
 
@@ -54,7 +50,7 @@ class Proposal:
 
     why: short description, such as "the added record is NaN".
     origin: method that proposed the pair, such as "edge", "pattern" or "random".
-    inside: whether both inputs lie in the space (the set of possible inputs).
+    inside: whether both inputs lie in the space.
     """
 
     d1: Any
@@ -69,7 +65,7 @@ def proposals(relation: Relation, *, seed: int, inside_only: bool = False) -> It
     (`catalogue`), then random pairs, until no new pairs are drawn.
 
     seed: seed of the random pairs.
-    inside_only: whether to leave out inputs outside the space (the set of possible inputs).
+    inside_only: whether to leave out inputs outside the space.
 
     Raises DatasetError if no two inputs are neighbours, or if the code of a user's own space or
     relation fails. Raises MissingLibrary if random pairs are needed and Hypothesis is not
@@ -100,11 +96,10 @@ def _proposals(relation: Relation, seed: int, inside_only: bool) -> Iterator[Pro
 
 
 def catalogue(relation: Relation, *, inside_only: bool = False) -> Iterator[Proposal]:
-    """Yield the proposed pairs that are not random: pairs at edges (values at which bugs are
-    likely, such as NaN), pairs with as many records as possible, patterns of query answers, and
-    neighbours among a few simple datasets.
+    """Yield the proposed pairs that are not random: pairs at edges, pairs with as many records as
+    possible, and patterns of query answers.
 
-    inside_only: whether to leave out inputs outside the space (the set of possible inputs).
+    inside_only: whether to leave out inputs outside the space.
     """
     relation.check_possible()
     yield from _catalogue(_Unseen(relation, inside_only))
@@ -112,13 +107,13 @@ def catalogue(relation: Relation, *, inside_only: bool = False) -> Iterator[Prop
 
 def at_bounds(relation: Relation) -> Iterator[Proposal]:
     """Yield the pairs of the smallest datasets, with records at the bounds, such as [0] and [1].
-    All of them lie inside the space (the set of possible inputs)."""
+    All of them lie inside the space."""
     return _Unseen(relation, inside_only=True).of(relation.bound_pairs, "bound")
 
 
 def kind_outside(proposal: Proposal, space: Space) -> Outside:
-    """Return the kind of the values by which a pair lies outside the space (the set of possible
-    inputs). If there are several kinds, return the first one in the order of `Outside`."""
+    """Return the kind of the values by which a pair lies outside the space. If there are several
+    kinds, return the first one in the order of `Outside`."""
     kinds = {
         _kind(value)
         for dataset in (proposal.d1, proposal.d2)
@@ -139,7 +134,7 @@ def _kind(value: Any) -> Outside:
 def _values_outside(dataset: Any, space: Space) -> Iterator[Any]:
     item = space.of_record()
     columns = item.by_column()
-    for record in dataset if isinstance(dataset, list) else [dataset]:
+    for record in parts(dataset):
         if item.contains(record):
             continue
         if isinstance(record, dict) and record.keys() == columns.keys():
@@ -159,16 +154,16 @@ class _Unseen:
         """Return a `Proposal` with the inputs d1 and d2. Return None if this pair was proposed
         before, or if d1 and d2 are not neighbours.
 
-        Also return None for an input outside the space (the set of possible inputs) if the space
-        does not allow its number of records, or if this object was made with `inside_only`.
+        Also return None for an input outside the space if the space does not allow its number of
+        records, or if this object was made with `inside_only`.
         """
         key = frozenset((identity(d1), identity(d2)))
         if key in self._known:
             return None
         self._known.add(key)
         relation = self.relation
-        # Leave out inputs whose number of records lies outside the space (the set of possible
-        # inputs): a mechanism may rely on this number.
+        # Leave out inputs whose number of records lies outside the space: a mechanism may rely on
+        # this number.
         if any(isinstance(one, list) and not relation.has_room(len(one)) for one in (d1, d2)):
             return None
         inside = relation.are_inside(d1, d2)
@@ -190,30 +185,28 @@ class _Unseen:
 
 def _catalogue(unseen: _Unseen) -> Iterator[Proposal]:
     relation = unseen.relation
-    # Pairs of query answers that follow a pattern, such as `one above`, are made before the edges
-    # (values at which bugs are likely). A pair that is both then counts as a pattern and is always
-    # kept: patterns are known to find most leaks of answers.
-    first = list(unseen.of(relation.pattern_pairs, "pattern")) if relation.is_of_answers else []
+    # Pairs of query answers that follow a pattern, such as `one above`, are made before the edges.
+    # A pair that is both then counts as a pattern and is always kept: patterns are known to find
+    # most leaks of answers.
+    first = list(unseen.of(relation.pattern_pairs, "pattern"))
     yield from _chosen(list(unseen.of(relation.edge_pairs, "edge")))
     yield from unseen.of(relation.extreme_pairs, "extreme")
     yield from first
-    yield from unseen.of(relation.pattern_pairs, "pattern")
-    yield from unseen.of(relation.lattice_pairs, "lattice")
 
 
 def _chosen(edges: list[Proposal]) -> list[Proposal]:
-    """Return at most 300 of the proposals with an edge (a value at which bugs are likely, such as
-    NaN). Proposals inside the space (the set of possible inputs) come first, then small
-    datasets."""
-    edges = sorted(edges, key=lambda one: (not one.inside, _size(one.d1) + _size(one.d2)))
+    """Return at most 300 of the proposals with an edge. Proposals inside the space come first, then
+    small datasets."""
+    edges = sorted(edges, key=lambda one: (not one.inside, len(parts(one.d1)) + len(parts(one.d2))))
     inside = [one for one in edges if one.inside]
     outside = edges[len(inside) :]
     kept = inside[: max(_MAX_EDGES_INSIDE, MAX_EDGES - len(outside))]
     return [*kept, *outside[: MAX_EDGES - len(kept)]]
 
 
-def _size(dataset: Any) -> int:
-    return len(dataset) if isinstance(dataset, list) else 1
+def parts(dataset: Any) -> list[Any]:
+    """Return the records of a dataset; for a single value, a list that contains only this value."""
+    return dataset if isinstance(dataset, list) else [dataset]
 
 
 def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:

@@ -13,9 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence, Set
 
-from dpaudit.searching.follow_ups import parts
 from dpaudit.searching.leak_estimates import MAX_ONE_BY_ONE, Confirming
-from dpaudit.searching.proposals import Proposal
+from dpaudit.searching.proposals import Proposal, parts
 from dpaudit.searching.relations import Relation
 from dpaudit.searching.space import identity
 from dpaudit.searching.spaces.own import Own
@@ -40,7 +39,7 @@ _MAX_FINAL_DRAWS = 64_000
 # A bound counts as nearly as large as the best if it is at least this fraction of it.
 _NEARLY_EQUAL_SHARE = 0.95
 # Origins of the pairs that are tried first if the budget is too small for all pairs.
-_TRIED_FIRST = ("bound", "trace", "extreme", "pattern")
+_TRIED_FIRST = ("bound", "extreme", "pattern")
 # A dataset with more records than this has many records.
 _FEW_RECORDS = 5
 # Of query answers, this number of patterns, and of other pairs, stay until the last round. Patterns
@@ -161,9 +160,8 @@ class Ranking:
         return _separated(ranked, kept)
 
     def _simplest_first(self, ranked: list[Contender]) -> list[Contender]:
-        """Return the pairs, first a simple one that is no variation, if its evidence counts as that
-        of the best pair and its bound is nearly as large: the largest bound is too large by luck.
-        """
+        """Return the pairs, first the simplest one whose evidence counts as that of the best pair
+        and whose bound is nearly as large: the largest bound is too large by luck."""
         enough, best = self._confirming.enough, ranked[0]
         near = [
             pair
@@ -171,9 +169,7 @@ class Ranking:
             if pair.rank(enough)[:3] == best.rank(enough)[:3]
             and pair.hope >= _NEARLY_EQUAL_SHARE * best.hope
         ]
-        simple = [pair for pair in near if pair.proposal.origin != "variation"]
-        simple.sort(key=lambda pair: (pair.proposal.origin != "pattern", pair.order))
-        first = simple[0] if simple else best
+        first = min(near, key=lambda pair: (pair.proposal.origin != "pattern", pair.order))
         return [first, *(pair for pair in ranked if pair is not first)]
 
     def _finalists(self, ranked: list[Contender]) -> tuple[list[Contender], list[Contender]]:
@@ -198,14 +194,14 @@ def bounds_of(relation: Relation) -> set[Hashable]:
 
 
 def kind_of(proposal: Proposal, relation: Relation, bounds: Set[Hashable]) -> tuple[str, ...]:
-    """Return the kind of the difference of a pair. Pairs outside the space are of one kind, and so
-    are variations of the best pairs. For query answers, the kinds are patterns and others. For
-    datasets, a kind says what differs (records at the bounds, at edges, or inside the bounds), and
-    whether there are few or many records."""
+    """Return the kind of the difference of a pair.
+
+    Pairs outside the space are of one kind. For query answers, the kinds are patterns and others.
+    For datasets, a kind says what differs (records at the bounds, at edges, or inside the bounds),
+    and whether there are few or many records.
+    """
     if not proposal.inside:
         return ("outside",)
-    if proposal.origin == "variation":
-        return ("variation",)
     if relation.is_of_answers:
         return ("pattern",) if proposal.origin == "pattern" else ("other",)
     d1, d2 = parts(proposal.d1), parts(proposal.d2)

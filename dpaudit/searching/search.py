@@ -1,8 +1,8 @@
 """A search for the pairs of inputs to audit.
 
-It proposes pairs, ranks them by rounds of trials, varies the best pairs, and simplifies a leaking
-pair. All draws of a search choose pairs and certify nothing. The audit that follows draws from
-other random streams. Its pairs are fixed, and written to a file, before its first draw.
+It proposes pairs, ranks them by rounds of trials, and simplifies a leaking pair. All draws of a
+search choose pairs and certify nothing. The audit that follows draws from other random streams. Its
+pairs are fixed, and written to a file, before its first draw.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from dpaudit.searching.settings import SearchSettings, check_where, invalid
 from dpaudit.searching.spaces import parse_space
 from dpaudit.searching.trials import (
     COMPARING_SHARE,
-    GUIDED_SHARE,
     NOTED_SHARE,
     PROPOSED_SHARE,
+    RAISING_SHARE,
     SEARCH_SHARE,
     Budget,
     Contender,
@@ -45,14 +45,11 @@ from dpaudit.searching.trials import (
 )
 from dpaudit.wording import counted
 
-# If pairs outside the space (the set of possible inputs) are tried, too, the pairs inside get this
-# share of the draws for proposed pairs (`PROPOSED_SHARE`), and the pairs outside get the rest.
+# If pairs outside the space are tried, too, the pairs inside get this share of the draws for
+# proposed pairs (`PROPOSED_SHARE`), and the pairs outside get the rest.
 _INSIDE_SHARE = 2 / 3
-# Number of rounds in which variations of the best pairs are made and tried.
-_VARIATION_ROUNDS = 2
 # Smallest size of a first round of trials (`Budget.draws_for`) that is divided among the kinds of
-# values outside the space (the set of possible inputs), such as NaN. With fewer draws, no pair of
-# some kind would leak clearly.
+# values outside the space, such as NaN. With fewer draws, no pair of some kind would leak clearly.
 _MIN_DIVIDED = 300
 # The speed of the mechanism is measured for the first of at most _PACED_INPUTS inputs that does not
 # raise, in calls for at most _MAX_PACED draws. The inputs have numbers from _PACED_NUMBER on, which
@@ -195,8 +192,8 @@ class _Search:
         outside = [one for one in contenders if not one.proposal.inside]
         share = PROPOSED_SHARE * (_INSIDE_SHARE if inside and outside else 1.0)
         noted = self._gathering.beyond()
-        # Pairs inside and outside the space (the set of possible inputs) are ranked separately.
-        # Otherwise, a leak outside the space could hide a leak inside.
+        # Pairs inside and outside the space are ranked separately. Otherwise, a leak outside the
+        # space could hide a leak inside.
         best = self._best(inside, share, PROPOSED_SHARE - share + (NOTED_SHARE if noted else 0.0))
         is_enough = bool(best) and confirming.is_sure(best[0])
         beyond = [] if is_enough else self._by_kind(outside, PROPOSED_SHARE * (1 - _INSIDE_SHARE))
@@ -213,9 +210,9 @@ class _Search:
         return final_pairs(confirming, best, beyond, aside, self._gathering.note)
 
     def _by_kind(self, outside: list[Contender], share: float) -> list[list[Contender]]:
-        """Try pairs outside the space (the set of possible inputs). Return one list of tried pairs,
-        best first, for each kind of values outside: a NaN mostly leaks more than a number beyond a
-        bound, and would hide its leak. With few draws, return a single list of all kinds.
+        """Try pairs outside the space. Return one list of tried pairs, best first, for each kind of
+        values outside: a NaN mostly leaks more than a number beyond a bound, and would hide its
+        leak. With few draws, return a single list of all kinds.
 
         share: share of the search's draws that the trials may take. Numbers beyond a bound get half
         of it, since their leaks are mostly smaller.
@@ -234,7 +231,7 @@ class _Search:
         ]
 
     def _best(self, inside: list[Contender], share: float, reserved: float) -> list[Contender]:
-        """Return the tried pairs inside the space (the set of possible inputs), best first.
+        """Return the tried pairs inside the space, best first.
 
         inside: proposed pairs inside the space.
         share: share of the search's draws for the first rounds of trials.
@@ -248,9 +245,6 @@ class _Search:
         best = self._with_raising(ranking.halved(inside, share, to_last=True))
         if not best or (not is_wanted and confirming.is_sure(best[0])):
             return best
-        for turn in range(_VARIATION_ROUNDS):
-            like = self._gathering.like(best, turn)
-            best = ranking.merged(best, ranking.halved(like, GUIDED_SHARE / _VARIATION_ROUNDS))
         is_clear = confirming.is_sure(best[0])
         if not is_clear:
             best = ranking.last_round(best, -reserved)
@@ -268,7 +262,7 @@ class _Search:
             return best
         raising = self._gathering.raising(best, self._confirming.always_raises)
         return (
-            self._ranking.merged(best, self._ranking.halved(raising, GUIDED_SHARE))
+            self._ranking.merged(best, self._ranking.halved(raising, RAISING_SHARE))
             if raising
             else best
         )

@@ -97,7 +97,7 @@ class Witness:
     words : str
         Why the distance is infinite; empty for a finite one.
     inside : bool
-        Whether both inputs lie in the space (the set of possible inputs).
+        Whether both inputs lie in the space.
     """
 
     d1: Any
@@ -421,7 +421,7 @@ class _Search:
         If no finite distance inside the space exceeds the claim, go on with random pairs.
 
         seed: seed of the random pairs.
-        inside_only: whether to leave out inputs outside the space (the set of possible inputs).
+        inside_only: whether to leave out inputs outside the space.
         """
         relation, pool = self._relation, Pool(self._relation)
         try:
@@ -439,7 +439,7 @@ class _Search:
 
     def _climb(self, pool: Pool) -> None:
         """Compare pairs made by hill climbing. The climbs start from the pairs inside the space
-        (the set of possible inputs) with the largest distances so far.
+        with the largest distances so far.
 
         pool: known records and values, from which changes are made.
         """
@@ -477,7 +477,7 @@ class _Search:
         """Compare the answers for a pair, and record the result. Return their distance; -∞ if both
         inputs raise, or if an input cannot be converted to the data type that the function takes.
 
-        inside: whether both inputs lie in the space (the set of possible inputs).
+        inside: whether both inputs lie in the space.
         origin: method that made the pair, such as "random".
         """
         self._check()
@@ -497,9 +497,8 @@ class _Search:
             self._largest[inside] = (pair, distance)
             if inside:
                 self._starts.append((distance, pair))
-        # Outside the space (the set of possible inputs), distances have no limit, so the first pair
-        # is kept: it is one of the simplest. Inside the space, the pair with the largest distance
-        # is kept.
+        # Outside the space, distances have no limit, so the first pair is kept: it is one of the
+        # simplest. Inside the space, the pair with the largest distance is kept.
         _, most = self.exceeding.get((inside, kind), (pair, -1.0))
         if self._exceeds(distance) and (most < 0 or (inside and distance > most)):
             self._answers.check(pair.d1)
@@ -525,8 +524,7 @@ class _Search:
         """Return simplified pairs whose distance exceeds the claim, at most one for each kind of
         difference (in numbers, in shape, by an exception).
 
-        inside: whether to use the pairs inside the space (the set of possible inputs), or the pairs
-        outside.
+        inside: whether to use the pairs inside the space, or the pairs outside.
         """
         self._limit = Limit(self._seconds)
         kinds = [kind for kind in _KINDS if (inside, kind) in self.exceeding]
@@ -536,9 +534,9 @@ class _Search:
         """Return a simplified pair whose distance exceeds the claim, with its outputs.
 
         The given pair is first simplified as long as its distance exceeds the claim. If the result
-        lies in the space (the set of possible inputs), the given pair is also simplified without
-        reducing its distance. This second result is returned unless it is much longer to write than
-        the first one, or has more records.
+        lies in the space, the given pair is also simplified without reducing its distance. This
+        second result is returned unless it is much longer to write than the first one, or has more
+        records.
         """
         small = self._shrunk(pair, kind, self._exceeds)
         if self._relation.are_inside(*small):
@@ -560,8 +558,8 @@ class _Search:
         return Pair(*shrunk(*pair, self._relation, violates, most_tries=_MAX_SHRINKING_TRIES))
 
     def largest(self) -> Witness | None:
-        """Return a simplified pair with the largest finite distance, inside the space (the set of
-        possible inputs) if there is such a pair; None if no pair has a finite distance."""
+        """Return a simplified pair with the largest finite distance, inside the space if there is
+        such a pair; None if no pair has a finite distance."""
         largest = self._largest.get(True) or self._largest.get(False)
         if largest is None:
             return None

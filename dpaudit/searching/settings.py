@@ -45,7 +45,7 @@ class SearchSettings:
 
     @property
     def relation(self) -> Relation:
-        """The neighbouring relation between inputs of the space (the set of possible inputs)."""
+        """The neighbouring relation between inputs of the space."""
         return relation_on(self.space, self.adjacency)
 
     def describe(self) -> str:
@@ -75,7 +75,7 @@ def invalid(name: str, value: Any, expected: str) -> UsageError:
 def check_where(inside: Any, outside: Any) -> None:
     """Raise UsageError unless `inside` and `outside` are booleans, at most one of them true.
 
-    inside: whether to try only inputs inside the space (the set of possible inputs).
+    inside: whether to try only inputs inside the space.
     outside: whether inputs outside the space count like inputs inside it.
     """
     for name, value in (("inside", inside), ("outside", outside)):

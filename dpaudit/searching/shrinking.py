@@ -53,8 +53,8 @@ def shrunk(
     """Make a pair as small as possible while `violates` holds for it, and return it. The records
     are reduced to as few as possible, then the values are made as simple as possible.
 
-    Every pair that is tried consists of neighbours. A pair inside the space (the set of possible
-    inputs) is not replaced by a pair outside, and no dataset gets more records.
+    Every pair that is tried consists of neighbours. A pair inside the space is not replaced by a
+    pair outside, and no dataset gets more records.
 
     violates: function that returns whether a pair violates the claim. It must hold for the given
     pair.
@@ -157,8 +157,7 @@ def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
 
 def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
     """Yield pairs of shorter lists. Of the records that both lists share, none or one is kept. Then
-    every record is replaced by the same edge (a value at which bugs are likely, such as a bound).
-    Only edges inside the space (the set of possible inputs) are used.
+    every record is replaced by the same edge. Only edges inside the space are used.
 
     A sum of records at a bound exceeds a limit with fewer records than other sums.
     """

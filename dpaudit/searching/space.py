@@ -34,7 +34,7 @@ class Edge:
     """A value at which bugs are likely, such as a bound or NaN.
 
     words: description, such as "the upper bound".
-    inside: whether the value lies in the space (the set of possible values).
+    inside: whether the value lies in the space.
     """
 
     value: Any
@@ -51,35 +51,34 @@ class Space(ABC):
     """
 
     __slots__ = ()
-    # The first word of the text by which users describe a space (a set of possible values) of this
-    # class, such as `number`.
+    # The first word of the text by which users describe a space of this class, such as `number`.
     word: ClassVar[str]
 
     @classmethod
     def read(cls, line: Line) -> Self:
         """Read the description of a space from a line, without its first word, which the caller has
-        read. Return the space (the set of possible values)."""
+        read. Return the space."""
         return cls()
 
     def words(self) -> str:
-        """Return the description of the space (the set of possible values) in the notation of
-        users, such as `number in [0, 1]`. `parse_space` makes an equal space from it."""
+        """Return the description of the space in the notation of users, such as `number in [0, 1]`.
+        `parse_space` makes an equal space from it."""
         return self.word
 
     @abstractmethod
     def contains(self, value: Any) -> bool:
-        """Return whether a value lies in the space (the set of possible values)."""
+        """Return whether a value lies in the space."""
 
     @property
     @abstractmethod
     def simplest(self) -> Any:
-        """The simplest value of the space (the set of possible values). Shrinking replaces other
-        values by values closer to it."""
+        """The simplest value of the space. Shrinking replaces other values by values closer to
+        it."""
 
     @abstractmethod
     def all_edges(self) -> Iterator[tuple[Any, str]]:
         """Yield (value, description) for values at which bugs are likely, inside and outside the
-        space (the set of possible values). A value may occur twice."""
+        space. A value may occur twice."""
 
     @abstractmethod
     def simpler(self, value: Any) -> Iterator[Any]:
@@ -87,36 +86,34 @@ class Space(ABC):
 
     @abstractmethod
     def strategy(self) -> Any:
-        """Return a strategy of Hypothesis that draws values of the space (the set of possible
-        values). Raises MissingLibrary."""
+        """Return a strategy of Hypothesis that draws values of the space. Raises MissingLibrary."""
 
     def usual(self) -> Any:
-        """Return a value in the middle of the space (the set of possible values), at which bugs are
-        unlikely."""
+        """Return a value in the middle of the space, at which bugs are unlikely."""
         return self.simplest
 
     def spread(self, number: int) -> list[Any]:
-        """Return `number` values at which bugs are unlikely. They differ, unless the space (the set
-        of possible values) has too few different values."""
+        """Return `number` values at which bugs are unlikely. They differ, unless the space has too
+        few different values."""
         values = self.all_values() or [self.simplest]
         return [values[i % len(values)] for i in range(number)]
 
     def edges(self) -> Iterator[Edge]:
-        """Yield the values at which bugs are likely, each value once: values inside the space (the
-        set of possible values), then values outside."""
+        """Yield the values at which bugs are likely, each value once: values inside the space, then
+        values outside."""
         edges = [Edge(value, words, self.contains(value)) for value, words in self.all_edges()]
         edges.sort(key=lambda edge: not edge.inside)
         return distinct(edges, key=lambda edge: edge.value)
 
     def extremes(self) -> tuple[Any, Any]:
-        """Return (low, high), a low value and a high value of the space (the set of possible
-        values). These are its bounds, if it has bounds."""
+        """Return (low, high), a low value and a high value of the space. These are its bounds, if
+        it has bounds."""
         low, high = self.spread(2)
         return low, high
 
     def all_values(self) -> list[Any] | None:
-        """Return the list of all values of the space (the set of possible values); None if it has
-        more than 30 values, or infinitely many."""
+        """Return the list of all values of the space; None if it has more than 30 values, or
+        infinitely many."""
         return None
 
     def is_label(self) -> bool:
@@ -125,13 +122,12 @@ class Space(ABC):
         return False
 
     def is_numeric(self) -> bool:
-        """Return whether all values of the space (the set of possible values) are numbers, or lists
-        of numbers."""
+        """Return whether all values of the space are numbers, or lists of numbers."""
         return False
 
     def least_step(self) -> float:
-        """Return the smallest difference between two different numbers of the space (the set of
-        possible values), such as 1.0 for integers; 0.0 for real numbers."""
+        """Return the smallest difference between two different numbers of the space, such as 1.0
+        for integers; 0.0 for real numbers."""
         return 0.0
 
     def clamped(self, value: Any) -> Any:
@@ -140,19 +136,17 @@ class Space(ABC):
         return value
 
     def present(self) -> Space:
-        """Return the space (the set of possible values) without its missing value (None or NaN), if
-        it has one."""
+        """Return the space without its missing value (None or NaN), if it has one."""
         return self
 
     def of_record(self) -> Space:
-        """If values are lists of records, return the space (the set of possible values) of one
-        record. Otherwise, return `self`."""
+        """If values are lists of records, return the space of one record. Otherwise, return
+        `self`."""
         return self
 
     def by_column(self) -> Mapping[str, Space]:
         """If values are records with columns, or lists of such records, return a mapping from the
-        name of a column to the `Space` (set of possible values) of this column; else an empty
-        mapping."""
+        name of a column to the `Space` of this column; else an empty mapping."""
         return {}
 
 
@@ -208,8 +202,8 @@ def strategies() -> Any:
 
 
 class NotUnderstood(Exception):
-    """Raised if the description of a space (a set of possible values) has a mistake. The message
-    names the wrong part and the reason."""
+    """Raised if the description of a space has a mistake. The message names the wrong part and the
+    reason."""
 
     code = "space-invalid"
 
@@ -222,8 +216,8 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of the description of a space (a set of possible values), such as `number in [0, 1]`:
-    a word, a mark (such as a bracket), a quoted text or an import path.
+    """A token of the description of a space, such as `number in [0, 1]`: a word, a mark (such as a
+    bracket), a quoted text or an import path.
 
     kind: "word", "mark", "text" (quoted) or "own" (import path).
     end: index in the description after the last character of the token.
@@ -247,8 +241,8 @@ class Token:
 
 
 class Line(ABC):
-    """Reads the description of a space (a set of possible values) token by token. The description
-    is one line, such as `list of number in [0, 1]`. Methods raise NotUnderstood if it is invalid.
+    """Reads the description of a space token by token. The description is one line, such as `list
+    of number in [0, 1]`. Methods raise NotUnderstood if it is invalid.
 
     base: folder in which files of import paths are looked for, after the working directory. None
         for the working directory alone.
@@ -261,8 +255,8 @@ class Line(ABC):
 
     @abstractmethod
     def space(self) -> Space:
-        """Read the description of a space (set of possible values), such as `list of number in
-        [0, 1]`, from the next tokens of the line. Return the space."""
+        """Read the description of a space, such as `list of number in [0, 1]`, from the next tokens
+        of the line. Return the space."""
 
     @property
     def next(self) -> Token | None:
@@ -354,8 +348,8 @@ def _tokens(line: str) -> Iterator[Token]:
 
 
 _WORD = re.compile(r"[^\W\d][\w.-]*")
-# Words that have a meaning in the description of a space (a set of possible values), so that a text
-# equal to one of them must be quoted.
+# Words that have a meaning in the description of a space, so that a text equal to one of them must
+# be quoted.
 _RESERVED = frozenset({"true", "false", "null", "none", "nan", "inf", "infinity", "or", "missing"})
 
 

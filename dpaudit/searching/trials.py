@@ -38,15 +38,14 @@ SINGLE_STREAM = 101
 
 # Share of an audit's draws, or of its time, that the search for pairs may take.
 SEARCH_SHARE = 1 / 4
-# Share of the search's draws for trials of proposed pairs: pairs that traces suggest, pairs of the
-# catalogue, and random pairs. Variations of the best of these pairs get the share `GUIDED_SHARE`.
+# Share of the search's draws for trials of proposed pairs.
 PROPOSED_SHARE = 0.45
-# Share of the search's draws for variations of the best pairs. The draws that are left after all
-# trials make a leaking pair simpler.
-GUIDED_SHARE = 0.1
-# Share of the search's draws for pairs outside the space (the set of possible inputs). The search
-# tries some of these pairs unless an option includes or excludes all of them. They are not
-# certified; the report only mentions a clear leak, for which few draws are enough.
+# Share of the search's draws for pairs between which exceptions begin. The draws that are left
+# after all trials make a leaking pair simpler.
+RAISING_SHARE = 0.1
+# Share of the search's draws for pairs outside the space. The search tries some of these pairs
+# unless an option includes or excludes all of them. They are not certified; the report only
+# mentions a clear leak, for which few draws are enough.
 NOTED_SHARE = 0.1
 # If inputs are vectors of query answers and the best pairs leak clearly, the search may make
 # additional draws to compare these pairs: this share of its planned draws. The audit then certifies
@@ -272,8 +271,8 @@ def _rounded(value: float) -> float:
 
 
 class Inputs:
-    """The inputs of a search. `of` returns the same `Input` (a dataset with its draws) for all
-    equal datasets, so that pairs share draws.
+    """The inputs of a search. `of` returns the same `Input` for all equal datasets, so that pairs
+    share draws.
 
     unformed: why the first input that failed could not be converted to the data type in which the
     mechanism takes datasets; "" if all inputs could be converted.
@@ -286,8 +285,8 @@ class Inputs:
         self.unformed = ""
 
     def of(self, dataset: Any) -> Input | None:
-        """Return the `Input` (a dataset with its draws) for a dataset; None if the dataset cannot
-        be converted to the data type in which the mechanism takes it."""
+        """Return the `Input` for a dataset; None if the dataset cannot be converted to the data
+        type in which the mechanism takes it."""
         key = repr(dataset)
         if "..." in key or "array(" in key:  # NumPy and pandas may leave out values
             key = digest(dataset)
@@ -302,8 +301,8 @@ class Inputs:
         return self._inputs[key]
 
     def again(self, one: Input) -> Input:
-        """Return a second `Input` (a dataset with its draws) for the dataset of `one`. It starts
-        without draws, so that its draws are independent of the draws of `one`."""
+        """Return a second `Input` for the dataset of `one`. It starts without draws, so that its
+        draws are independent of the draws of `one`."""
         key = f"again {one.number}"
         if key not in self._inputs:
             self._inputs[key] = Input(len(self._inputs), one.dataset, is_alone=one.is_alone)
@@ -312,9 +311,8 @@ class Inputs:
         return fresh
 
     def alone(self, one: Input) -> Input:
-        """Return another `Input` (a dataset with its draws) for the dataset of `one`. Each of its
-        draws is made by a separate call of the mechanism, even if the mechanism can make many draws
-        in one call."""
+        """Return another `Input` for the dataset of `one`. Each of its draws is made by a separate
+        call of the mechanism, even if the mechanism can make many draws in one call."""
         if one.number not in self._alone:
             self._alone[one.number] = Input(one.number, one.dataset, is_alone=True)
         return self._alone[one.number]

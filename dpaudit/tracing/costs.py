@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -147,28 +147,11 @@ class Piece:
             return value
         if self.unit == "μ":
             return order * value**2 / 2
-        if self.cost is None and self.law == "normal" and min(self.scales) > 0:
-            one, other = self.scales
-            orders = (one, other), (other, one)
-            return max(_normal_divergence(order, *each, self.shift) for each in orders)
-        if not math.isfinite(value):
-            return value if self._has_infinite_divergences else None
-        if self.law != "laplace" or self.cost is not None:
+        if self.law != "laplace" or self.cost is not None or not math.isfinite(value):
             return None
         ahead = math.log(order / (2 * order - 1)) + (order - 1) * value
         behind = math.log((order - 1) / (2 * order - 1)) - order * value
         return float(np.logaddexp(ahead, behind)) / (order - 1)
-
-    @property
-    def _has_infinite_divergences(self) -> bool:
-        """Whether the Rényi divergences are infinite, since some sums of value and noise are
-        possible on only one input. (If every sum is possible on both inputs, and the log-ratio
-        grows without limit only in the tails, the divergences may be finite.)"""
-        if self.cost is not None or min(self.scales) <= 0:
-            return True
-        if self.law in ("discrete", "geometric") and not _is_whole(self.shift):
-            return True
-        return self.law in ("uniform", "exponential", "geometric") and self.shift > 0
 
 
 def together(pieces: Sequence[Piece]) -> float | None:
@@ -233,6 +216,52 @@ def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
     return any(value > one.epsilon * (1 + rounding) for one in pure)
 
 
+# Distributions whose cost falls as their scale grows, and the largest factor that is tried.
+_WITH_LARGER_SCALES, _MAX_FACTOR = ("laplace", "normal", "discrete", "logistic"), 1e9
+
+
+def enlargement(
+    pieces: Sequence[Piece], claim: PrivacyClaim, others: Sequence[Piece] = ()
+) -> float | None:
+    """Return the smallest factor by which the scale of noise must grow to satisfy the claim, found
+    by bisection; None if no factor does, or if it is unknown.
+
+    pieces: The noise whose scale grows.
+    others: The noise whose scale stays.
+    """
+    if others and (
+        len({piece.unit for piece in (*pieces, *others)}) > 1
+        or any(piece.value is None for piece in others)
+        or sum_exceeds(others, claim)
+    ):
+        return None
+    if pieces[0].law not in _WITH_LARGER_SCALES or not max(pieces[0].scales) > 0:
+        return None
+
+    def would_do(factor: float) -> bool:
+        larger = [
+            replace(
+                piece,
+                scales=(factor * piece.scales[0], factor * piece.scales[1]),
+                joint=None if piece.joint is None else piece.joint / factor,
+            )
+            for piece in pieces
+        ]
+        return not sum_exceeds([*larger, *others], claim) and not any(
+            exceeds(piece, claim) for piece in larger
+        )
+
+    low, high = 1.0, 2.0
+    while not would_do(high):
+        low, high = high, 2 * high
+        if high > _MAX_FACTOR:
+            return None
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if would_do(middle) else (middle, high)
+    return high
+
+
 def discrete_delta(first: Floats, second: Floats, epsilon: float) -> float:
     """Return the privacy profile δ(ε) of two discrete distributions: the larger of δ(first, second)
     and δ(second, first).
@@ -246,16 +275,6 @@ def discrete_delta(first: Floats, second: Floats, epsilon: float) -> float:
 
 def _is_whole(value: float) -> bool:
     return math.isclose(value, round(value), abs_tol=1e-9)
-
-
-def _normal_divergence(order: float, one: float, other: float, shift: float) -> float:
-    """Return the Rényi divergence of N(0, one²) from N(shift, other²) (Gil et al. 2013); infinity
-    if its integral diverges."""
-    mixed = (1 - order) * one**2 + order * other**2
-    if mixed <= 0:
-        return math.inf
-    widths = (1 - order) * math.log(one) + order * math.log(other) - math.log(mixed) / 2
-    return order * shift**2 / (2 * mixed) + widths / (order - 1)
 
 
 def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:

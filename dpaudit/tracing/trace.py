@@ -1,8 +1,7 @@
 """Trace a mechanism: run it on two inputs with the same noise, and report the lines that leak.
 
 The runs are made in this process, or in the separate process in which the mechanism draws
-(`IsolatedTarget`). A search also compares two such runs, to score a pair of inputs by how much the
-runs differ.
+(`IsolatedTarget`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from itertools import groupby
 from typing import Any
 
 from dpaudit.adapters.isolation import Worker
-from dpaudit.certificates.traced import CUT, Excerpt, Finding, Site, SourceLine, Trace
+from dpaudit.certificates.traced import CUT, INSIDE, Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.float_errors import user_errstate
@@ -42,13 +41,9 @@ from dpaudit.targets.target import (
     what_to_check,
 )
 from dpaudit.tracing import tracer
-from dpaudit.tracing.costs import Piece
-from dpaudit.tracing.findings import judge
-from dpaudit.tracing.findings.words import changes, inside_libraries, number, shown
-from dpaudit.tracing.runs.coins import epsilon
-from dpaudit.tracing.runs.comparing import compare
+from dpaudit.tracing.findings.said import judge
+from dpaudit.tracing.findings.seen import number, shown
 from dpaudit.tracing.runs.coupling import Runs, couple, read
-from dpaudit.tracing.runs.differences import Comparison
 from dpaudit.tracing.runs.patching import Primitives, generators_kept
 from dpaudit.tracing.runs.places import check_followed
 from dpaudit.tracing.runs.replaying import TooLong
@@ -122,7 +117,7 @@ def trace_pair(
             claim=points,
         )
         runs = couple(subject, d1, d2, seeds)
-    case = judge(runs, claim, changes(d1, d2))
+    case = judge(runs, claim)
     if any(_of_pair(d1, d2)):
         case = replace(case, found=[], sites=[], total=None, exceeds=False)
     findings, sites = case.found, case.sites
@@ -253,7 +248,7 @@ def _notes(
         where = "" if place is None else f" ({shown(place)})"
         yield f"every run raised {kind}: {message}{where}; {what_to_check(target, kind, message)}"
     elif runs.keeps_state and runs.inside_libraries:
-        yield inside_libraries(runs.inside_libraries)
+        yield f"the noise of {' and '.join(runs.inside_libraries)} {INSIDE}"
     elif runs.keeps_state:
         yield (
             "a second run on d1 with the same noise gave something else, so that runs cannot be "
@@ -269,7 +264,7 @@ def _notes(
             "function of your own with --primitive module:function. This is no pass"
         )
     elif not sites and not findings and runs.inside_libraries:
-        yield inside_libraries(runs.inside_libraries)
+        yield f"the noise of {' and '.join(runs.inside_libraries)} {INSIDE}"
     elif not sites and not findings:
         yield "noise was seen, but not what it hides. This is no pass"
     if runs.filled:
@@ -443,56 +438,3 @@ def _nothing(over: str | None) -> Runs:
     return Runs(
         [], 0, keeps_state=False, constant_seeds=[], not_understood=[], uncalled=[], over=over
     )
-
-
-# Largest score of one noise value, such as one Laplace draw. Infinite privacy costs are cut off at
-# this number, so that a pair of inputs with two infinite costs scores higher than a pair with one.
-_MAX_SCORE = 1e6
-# Score of each kind of difference between two runs that no noise hides, such as an exception in
-# only one run. The score of a pair of inputs is a sum of such scores and of costs.
-_DIFFERENCE_SCORE = 100.0
-
-
-class Scorer:
-    """Scores pairs of inputs for a search: a pair that may leak more has a higher score. For each
-    score, two runs are made with the same noise. Raises UsageError for a target that cannot be
-    traced."""
-
-    def __init__(self, target: AnyTarget) -> None:
-        self._subject = subject_of(_of_one_run(target))
-
-    def __call__(self, d1: Any, d2: Any) -> float:
-        """Return the score of a pair of inputs: the sum of the privacy costs (values of ε) of all
-        noise values and random choices, plus 100 for each kind of difference between the two runs
-        that no noise hides, such as an exception in one run. Return 0 if a run takes too long."""
-        try:
-            first = run(self._subject, d1, 0, has_lines=False)
-            second = run(self._subject, d2, 0, reference=first, has_lines=False)
-        except TooLong:
-            return 0.0
-        return score(compare(first, second, {}))
-
-
-def can_score(target: AnyTarget) -> bool:
-    """Return whether a target can be traced in this process, so that `Scorer` accepts it."""
-    is_composed = isinstance(_of_one_run(target), ComposedTarget)
-    return not (runs_in_another_process(target) or is_composed)
-
-
-def score(comparison: Comparison) -> float:
-    """Return the score of a comparison of two runs: the sum of the costs of all noise and random
-    choices, plus 100 for each kind of difference that no noise hides."""
-    costs: dict[int, float] = {}
-    for one in comparison.hidden:
-        pieces = zip(one.pieces, one.shifts, *one.scales, one.released, strict=True)
-        for piece, shift, first, second, released in pieces:
-            value = Piece(one.law, (first, second), shift, released, one.cost).value
-            costs[piece] = max(costs.get(piece, 0.0), min(value or 0.0, _MAX_SCORE))
-    total = math.fsum(costs.values())
-    for choice in comparison.chosen:
-        if len(choice.probabilities[0]) == len(choice.probabilities[1]):
-            total += min(epsilon(*choice.probabilities), _MAX_SCORE)
-    errors = [one is None for one in comparison.errors]
-    is_uneven = bool(comparison.uneven or comparison.twice)
-    is_bare = bool(comparison.differing) and not comparison.chosen
-    return total + _DIFFERENCE_SCORE * ((errors[0] != errors[1]) + is_uneven + is_bare)

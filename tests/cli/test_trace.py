@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.tracing.findings.words import FOR_PAIR
+from dpaudit.tracing.findings.said import FOR_PAIR
 from tests.cli.conftest import Invoke
 from tests.programs import DPAUDIT
 

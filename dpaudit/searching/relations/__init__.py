@@ -31,6 +31,6 @@ _KINDS: Mapping[str, type[Relation]] = {
 
 
 def relation_on(space: Space, adjacency: Adjacency) -> Relation:
-    """Return the `Relation` for a space (the set of possible inputs) and an adjacency, such as
-    `add-remove`. A `Relation` tests whether inputs are neighbours, and proposes pairs."""
+    """Return the `Relation` for a space and an adjacency, such as `add-remove`. A `Relation` tests
+    whether inputs are neighbours, and proposes pairs."""
     return _KINDS[adjacency.kind](space, adjacency)

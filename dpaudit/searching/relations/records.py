@@ -22,11 +22,7 @@ from dpaudit.searching.spaces.datasets import USUAL_RECORDS, Lists
 from dpaudit.searching.spaces.own import Own
 from dpaudit.searching.timeouts import within
 
-# Largest number of records in a dataset that follows a pattern, such as `one above, the rest
-# below`.
-_MAX_PATTERN_RECORDS = 5
-# If a space (a set of possible inputs) allows at most this number of lengths, all lengths are
-# tried.
+# If a space allows at most this number of lengths, all lengths are tried.
 _MAX_LENGTHS = 12
 # If each dataset is a single value: largest number of pairs (d1, d2) that are proposed with an edge
 # in both places. An edge is a value at which bugs are likely, such as a bound.
@@ -40,8 +36,8 @@ _EMPTY = "its lists are always empty; allow records, as in list of 0 to 30"
 
 
 def no_room(space: Space) -> str:
-    """Return the reason why no record can be added to any list of a space (a set of possible
-    inputs); "" if a record can be added to some list."""
+    """Return the reason why no record can be added to any list of a space; "" if a record can be
+    added to some list."""
     if not isinstance(space, Lists):
         return _NO_LIST
     if not space.most:
@@ -93,15 +89,6 @@ class AddRemove(Relation):
         for size in lengths if len(lengths) <= _MAX_LENGTHS else ():
             longer = [usual] * (size + 1)
             yield longer[1:], longer, f"{size} equal records, then one more"
-
-    def pattern_pairs(self) -> Pairs:
-        space = self.inner
-        if isinstance(space, Lists):
-            low, high = space.item.extremes()
-            size = min(max(_MAX_PATTERN_RECORDS - 1, space.least), space.most - 1)
-            for rest, records in _rests(space, size):
-                for name, record in (("above", high), ("below", low)):
-                    yield records, [*records, record], f"one {name}, the rest {rest}"
 
 
 def _with_or_without_a_record(relation: Relation, dataset: Any, by: Ingredients) -> Iterator[Any]:
@@ -193,20 +180,6 @@ def _constant_or_missing(item: Space, usual: Any) -> Pairs:
         yield [same] * 2, [same, same, other], f"a constant column, until a record comes ({column})"
 
 
-def _rests(space: Lists, size: int) -> list[tuple[str, list[Any]]]:
-    """Return a list of (description, records): the records that both inputs of a pair share, in
-    several versions, such as ("below", records at the lower bound). Each version has `size`
-    records."""
-    low, high = space.item.extremes()
-    half = size // 2
-    return [
-        ("usual", [space.item.usual()] * size),
-        ("below", [low] * size),
-        ("above", [high] * size),
-        ("half above, half below", [low] * (size - half) + [high] * half),
-    ]
-
-
 class Replace(Relation):
     """The relation in which two datasets are neighbours if one record is replaced by another
     record."""
@@ -277,19 +250,6 @@ class Replace(Relation):
                 why = f"the most {words} records, the one in the middle replaced"
                 yield [*before, one, *after], [*before, other, *after], why
 
-    def pattern_pairs(self) -> Pairs:
-        space = self.inner
-        if not isinstance(space, Lists):
-            return
-        low, high = space.item.extremes()
-        size = min(max(_MAX_PATTERN_RECORDS, space.least), space.most)
-        for rest, records in _rests(space, size):
-            for name, record in (("above", high), ("below", low)):
-                yield records, [*records[:-1], record], f"one {name}, the rest {rest}"
-        half = size // 2
-        crossed = [low] * half + [high] * (size - half)
-        yield crossed, [*crossed[:half], low, *crossed[half + 1 :]], "X shape: one goes below"
-
 
 def _replaced(edge: Edge, size: int, many: int) -> str:
     if many > 1:
@@ -356,7 +316,7 @@ def _shapes_replaced(space: Lists) -> Pairs:
 
 def _exchanged(space: Space) -> Pairs:
     """Yield (d1, d2, description) for a space in which each dataset is a single value, not a list.
-    In most pairs, one value or both are edges (values at which bugs are likely, such as a bound).
+    In most pairs, one value or both are edges.
     """
     edges = list(space.edges())
     usual, (low, high) = space.usual(), space.extremes()

@@ -2,8 +2,7 @@
 neighbours are worth a trial.
 
 Each kind of relation is one class. It defines the changes of a dataset that lead to a neighbour. It
-also proposes pairs: pairs with an edge (a value at which bugs are likely), patterns of query
-answers, and the neighbours in a lattice (a few datasets that are all compared with each other).
+also proposes pairs: pairs with an edge, and patterns of query answers.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice, permutations
+from itertools import islice, permutations
 from typing import Any, ClassVar
 
 from dpaudit.errors import DatasetError
@@ -36,14 +35,6 @@ _MAX_INGREDIENTS = 20
 # If a user's code generates the inputs: largest number of pairs (d1, d2) of two generated inputs.
 # Two inputs give two pairs, since either can be d1.
 _MAX_PAIRS_OF_GENERATED = 100
-# If datasets are lists, `Relation.lattice` chooses this number of records and returns all subsets
-# of them: at most 2³ = 8 small datasets, which are all compared with each other.
-_LATTICE_RECORDS = 3
-# `Relation.lattice` returns a few datasets that are all compared with each other. Two uses:
-# 1. If datasets are single values: largest number of edges (values at which bugs are likely), in
-#    addition to a usual value and the two extremes.
-# 2. If a user's code generates the inputs: number of generated inputs that `lattice` uses.
-_LATTICE_VALUES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +51,7 @@ class Ingredients:
 
 
 class Relation(ABC):
-    """A neighbouring relation between the inputs of a space (the set of possible inputs).
+    """A neighbouring relation between the inputs of a space.
 
     inner: the space without its missing value (None or NaN).
     """
@@ -79,8 +70,8 @@ class Relation(ABC):
 
     @property
     def is_own(self) -> bool:
-        """Whether the space (the set of possible inputs) or the relation is defined by a user's own
-        code. Such code may never return."""
+        """Whether the space or the relation is defined by a user's own code. Such code may never
+        return."""
         return isinstance(self.inner, Own) or bool(self.adjacency.path)
 
     def describe(self) -> str:
@@ -88,8 +79,7 @@ class Relation(ABC):
         return self.adjacency.describe()
 
     def check_possible(self) -> None:
-        """Raise DatasetError if no two inputs of the space (the set of possible inputs) can be
-        neighbours."""
+        """Raise DatasetError if no two inputs of the space can be neighbours."""
         problem = "" if self.is_own else self.problem(self.inner)
         if problem:
             raise DatasetError(
@@ -100,8 +90,8 @@ class Relation(ABC):
 
     @abstractmethod
     def problem(self, space: Space) -> str:
-        """Return the reason why no two values of `space` (a set of possible inputs) can be
-        neighbours; "" if there is no such reason."""
+        """Return the reason why no two values of `space` can be neighbours; "" if there is no such
+        reason."""
 
     @abstractmethod
     def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
@@ -116,12 +106,11 @@ class Relation(ABC):
         return identity(d1) != identity(d2) and self._relates(d1, d2)
 
     def holds_inside(self, d1: Any, d2: Any) -> bool:
-        """Return whether two inputs both lie in the space (the set of possible inputs), differ, and
-        are neighbours."""
+        """Return whether two inputs both lie in the space, differ, and are neighbours."""
         return self.are_inside(d1, d2) and self.holds(d1, d2)
 
     def are_inside(self, d1: Any, d2: Any) -> bool:
-        """Return whether both inputs lie in the space (the set of possible inputs)."""
+        """Return whether both inputs lie in the space."""
         return self.space.contains(d1) and self.space.contains(d2)
 
     def _relates(self, d1: Any, d2: Any) -> bool:
@@ -130,8 +119,7 @@ class Relation(ABC):
         return holds(d1, d2, self.adjacency)
 
     def has_room(self, size: int) -> bool:
-        """Return whether the space (the set of possible inputs) contains lists of `size`
-        records."""
+        """Return whether the space contains lists of `size` records."""
         return self.inner.fits(size) if isinstance(self.inner, Lists) else size >= 0
 
     def changed(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
@@ -148,8 +136,7 @@ class Relation(ABC):
                     yield other
 
     def edge_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for pairs in which one input or both contain an edge (a value
-        at which bugs are likely, such as NaN)."""
+        """Yield (d1, d2, description) for pairs in which one input or both contain an edge."""
         if isinstance(self.inner, Own):
             yield from self._generated_pairs(self.inner.spread(_MAX_GENERATED))
         else:
@@ -157,9 +144,8 @@ class Relation(ABC):
 
     @abstractmethod
     def pairs_at_edges(self) -> Pairs:
-        """Yield (d1, d2, description) for pairs in which an input contains an edge (a value at
-        which bugs are likely, such as NaN). This method is not called if a user's code generates
-        the inputs."""
+        """Yield (d1, d2, description) for pairs in which an input contains an edge. This method is
+        not called if a user's code generates the inputs."""
 
     def bound_pairs(self) -> Pairs:
         """Yield (d1, d2, description) for pairs of the smallest datasets, with records at the
@@ -176,42 +162,6 @@ class Relation(ABC):
         """Yield (d1, d2, description) for pairs of vectors that follow a pattern, such as `one
         entry above`. By default, yield nothing."""
         return iter(())
-
-    def lattice(self) -> list[Any]:
-        """Return a few datasets, the smallest first, which are all compared with each other. Many
-        of them are neighbours, so that the draws for one dataset serve several pairs."""
-        inner = self.inner
-        if isinstance(inner, Own):
-            given = inner.spread(_LATTICE_VALUES)
-            lists = [one for one in given if isinstance(one, list) and len(one) >= _LATTICE_RECORDS]
-            return _subsets(lists[0][:_LATTICE_RECORDS]) if lists else list(distinct(given))
-        if not isinstance(inner, Lists):
-            values = [edge.value for edge in inner.edges() if edge.inside][:_LATTICE_VALUES]
-            return list(distinct([inner.usual(), *inner.extremes(), *values]))
-        low, high = inner.item.extremes()
-        few = [inner.item.usual(), low, high, *inner.item.spread(_LATTICE_RECORDS)]
-        records = list(distinct(few))
-        corners = self.corners([records[i % len(records)] for i in range(_LATTICE_RECORDS)])
-        if inner.is_vector:
-            equal, size = [[one] * inner.most for one in corners], inner.most - 1
-            return equal + [[*([corners[0]] * size), one] for one in corners[1:]]
-        return [one for one in _subsets(corners) if inner.fits(len(one))]
-
-    def corners(self, records: list[Any]) -> list[Any]:
-        """Return the records from which the method `lattice` makes the datasets that it returns:
-        usually all subsets of these records.
-
-        records: the records that `lattice` proposes. By default, they are returned unchanged; the
-        relation `user` gives each record a different user.
-        """
-        return records
-
-    def lattice_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for all pairs of neighbours among the few datasets that the
-        method `lattice` returns. d1 is never larger than d2."""
-        for d1, d2 in combinations(self.lattice(), 2):
-            if self.holds(d1, d2):
-                yield d1, d2, "neighbours in a small lattice"
 
     def _generated_pairs(self, given: Sequence[Any]) -> Pairs:
         """Yield (d1, d2, description) for pairs made from the inputs `given`: first pairs of an
@@ -233,23 +183,18 @@ class Relation(ABC):
             yield d1, d2, "two inputs of the space"
 
 
-def _subsets(records: list[Any]) -> list[list[Any]]:
-    sizes = range(len(records) + 1)
-    return list(distinct(list(some) for size in sizes for some in combinations(records, size)))
-
-
 Bases = list[tuple[str, list[Any]]]
-# If there are more edges (values at which bugs are likely, such as NaN) than this, each edge is
-# added to only `_FEW_BASES` datasets, to save time. Tables with many columns may have more edges.
+# If there are more edges than this, each edge is added to only `_FEW_BASES` datasets, to save time.
+# Tables with many columns may have more edges.
 _MANY_EDGES = 150
-# If there are more than `_MANY_EDGES` edges (values at which bugs are likely), each edge is added
-# only to this number of the smallest datasets.
+# If there are more than `_MANY_EDGES` edges, each edge is added only to this number of the smallest
+# datasets.
 _FEW_BASES = 2
 
 
 def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
-    """Return a list of (description, dataset), the smallest first, for datasets to which an edge (a
-    value at which bugs are likely) may be added.
+    """Return a list of (description, dataset), the smallest first, for datasets to which an edge
+    may be added.
 
     room: number of records that can still be added to each dataset.
     empty: whether the dataset without records is included.
@@ -271,16 +216,16 @@ def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
 
 
 def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
-    """Return the datasets to which edges (values at which bugs are likely) are added: all of
-    `bases` or, to save time, only the first two if there are more than 150 edges."""
+    """Return the datasets to which edges are added: all of `bases` or, to save time, only the first
+    two if there are more than 150 edges."""
     return bases[:_FEW_BASES] if len(edges) > _MANY_EDGES else bases
 
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
-    """Return a dataset of the given records whose number of records is possible in the space (the
-    set of possible inputs), even after `room` further records are added. If there are too many
-    records, the last ones are left out; if too few, copies of the last record are added. Return
-    None if the space allows no such dataset."""
+    """Return a dataset of the given records whose number of records is possible in the space, even
+    after `room` further records are added. If there are too many records, the last ones are left
+    out; if too few, copies of the last record are added. Return None if the space allows no such
+    dataset."""
     most = space.most - room
     if most < space.least:
         return None

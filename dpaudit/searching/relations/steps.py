@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import islice, product
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpaudit.inputs.adjacency import DISTANCES, Adjacency
 from dpaudit.searching.relations.relation import Ingredients, Pairs, Relation, base_datasets
-from dpaudit.searching.space import Space, distinct
+from dpaudit.searching.space import Space
 from dpaudit.searching.spaces.datasets import Lists
-from dpaudit.searching.spaces.own import Own
 
 # Usual length of the vectors that `pattern_pairs` makes, each pair by one of eight patterns. In the
 # pattern `one above`, for example, one entry of d2 is larger than in d1.
@@ -30,14 +29,11 @@ _ROUNDING_SHARE = 1e-12
 # In a vector with at most this number of entries, each entry is also moved alone. In a longer
 # vector, only the first, the middle and the last entry are moved alone.
 _MAX_MOVED_ALONE = 50
-# Number of neighbours that are tried for a vector inside the space (the set of possible inputs).
+# Number of neighbours that are tried for a vector inside the space.
 _NEIGHBOURS_INSIDE = 10
-# Number of neighbours that are tried for a vector outside the space (the set of possible inputs). A
-# vector inside gets 10 (`_NEIGHBOURS_INSIDE`).
+# Number of neighbours that are tried for a vector outside the space. A vector inside gets 10
+# (`_NEIGHBOURS_INSIDE`).
 _NEIGHBOURS_OUTSIDE = 4
-# Some vectors are made as the corners of a cube: this number of entries (or all, if there are
-# fewer) have one of two values each, and the other entries are fixed.
-_CUBE_ENTRIES = 3
 
 
 class Steps(Relation):
@@ -120,23 +116,6 @@ class Steps(Relation):
             self.adjacency.distance / np.linalg.norm(np.subtract(second, first), ord=order)
         )
 
-    def lattice(self) -> list[Any]:
-        if isinstance(self.inner, Own):
-            return super().lattice()
-        return list(distinct(self._grid()))
-
-    def _grid(self) -> Iterator[Any]:
-        """Yield vectors that are the corners of a cube. Each of the first three entries (or of all,
-        if there are fewer) has one of two values; the other entries are fixed. The two values
-        differ by the distance that the relation allows; corners that differ in one entry are
-        neighbours."""
-        space = self.inner
-        start = space.spread(1)[0] if isinstance(space, Lists) else space.usual()
-        low = _lowest(space, start)
-        size = len(entries(low))
-        for corner in product((0.0, self.adjacency.distance), repeat=min(size, _CUBE_ENTRIES)):
-            yield moved(low, [*corner, *([0.0] * (size - len(corner)))])
-
 
 def patterns(size: int) -> list[tuple[str, list[int], list[int]]]:
     """Return a list of (name, d1, d2) for eight patterns of a pair of vectors with `size` query
@@ -178,15 +157,6 @@ def _typed(values: list[float], space: Lists) -> list[Any]:
     if isinstance(like, bool):
         return [bool(value) for value in values]
     return [math.floor(value) for value in values] if isinstance(like, int) else values
-
-
-def _lowest(space: Space, like: Any) -> Any:
-    """Return a vector or number of the same shape as `like`, with the lower bound of the space (the
-    set of possible inputs) as every entry. Entries that are increased from there most likely stay
-    inside the space."""
-    if isinstance(space, Lists) and isinstance(like, list):
-        return [_lowest(space.item.present(), part) for part in like]
-    return space.extremes()[0]
 
 
 def stepped(

@@ -100,9 +100,6 @@ class OneUser(Relation):
             if name != users.column and space.all_values() is not None
         ]
 
-    def corners(self, records: list[Any]) -> list[Any]:
-        return [{**record, self.users.column: user} for user, record in enumerate(records, 1)]
-
     def _some_users(self) -> list[Any]:
         users: list[Any] = []
         while len(users) < 1 + USUAL_RECORDS:
@@ -139,8 +136,8 @@ class OneUser(Relation):
         one record of this user in every group, such as every city.
 
         In the first pair, the records of the user differ from each other in all columns; in each
-        further pair, they differ in a single column. The space (the set of possible tables) and the
-        relation limit the number of these records.
+        further pair, they differ in a single column. The space and the relation limit the number of
+        these records.
         """
         space, users = self.inner, self.users
         if not isinstance(space, Lists):

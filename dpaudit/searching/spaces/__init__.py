@@ -1,5 +1,5 @@
-"""The kinds of spaces (sets of possible inputs), and the notation in which users describe them: one
-line of text, or a mapping of such lines."""
+"""The kinds of spaces, and the notation in which users describe them: one line of text, or the
+columns of a table with such lines."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from dpaudit.errors import DatasetError, Name
 from dpaudit.searching.space import Line, NotUnderstood, Space, quoted
 from dpaudit.searching.spaces.datasets import ALSO, Lists, OrMissing, Records
-from dpaudit.searching.spaces.labels import Bytes, Categories, Texts, Users, written
+from dpaudit.searching.spaces.labels import Bytes, Categories, Texts, Users
 from dpaudit.searching.spaces.numbers import Booleans, Integers, Numbers
 from dpaudit.searching.spaces.own import Own
 from dpaudit.wording import did_you_mean, shortened
 
-# List of (word, reader, example), one for each kind of space (set of possible values). A
-# description of the space begins with the word. The reader is a function that reads the rest of the
-# description and returns the space.
+# List of (word, reader, example), one for each kind of space. A description of the space begins
+# with the word. The reader is a function that reads the rest of the description and returns the
+# space.
 _KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
     ("number", Numbers.read, "number in [0, 1]"),
     ("integer", Integers.read, "integer in [0, 120]"),
@@ -33,26 +33,14 @@ _KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
 )
 EXAMPLES = {word: example for word, _, example in _KINDS}
 _READERS = {word: reader for word, reader, _ in _KINDS}
-# Maps a kind of space (set of possible values) to the key for its number of records, in a
-# description by a mapping, such as `{list: "number in [0, 1]", length: 5}`. "" stands for a space
-# without records.
-_SIZES = {
-    "table": "rows",
-    "list": "length",
-    "vector": "length",
-    "number": "",
-    "integer": "",
-    "category": "",
-    "record": "",
-}
 # Largest depth of nested descriptions, as in `list of list of number`. Deeper descriptions raise an
 # error instead of exhausting the stack.
 _DEPTH = 30
 
 
 def parse_space(value: Any, base: Path | None = None) -> Space:
-    """Return the space (set of possible inputs) that a user describes by one line, such as `list of
-    number in [0, 1]`, or by a mapping of lines.
+    """Return the space that a user describes by one line, such as `list of number in [0, 1]`, or by
+    the columns of a table, such as `{"table": {"age": "integer"}, "rows": [1, 50]}`.
 
     base: folder in which the relative file of an import path is looked for, after the working
     directory. None for the working directory alone.
@@ -61,7 +49,7 @@ def parse_space(value: Any, base: Path | None = None) -> Space:
     wrong import path.
     """
     try:
-        return _parsed(_as_line(value, base, 0), base)
+        return _parsed(_as_line(value, base), base)
     except (NotUnderstood, DatasetError) as error:
         shown = shortened(repr(value), 100)
         raise DatasetError(Name("space"), f"={shown}: {error}", code=error.code) from None
@@ -78,7 +66,7 @@ def _parsed(text: str, base: Path | None) -> Space:
 
 
 class _SpaceLine(Line):
-    """A line that describes a space (a set of possible inputs) of any kind."""
+    """A line that describes a space of any kind."""
 
     depth = 0
 
@@ -109,96 +97,32 @@ class _SpaceLine(Line):
         return _READERS[self.token("").text](self)
 
 
-def _as_line(value: Any, base: Path | None, depth: int) -> str:
-    """Return the description of a space (a set of possible values) as one line.
-
-    value: the line itself, or a mapping whose values are lines or further mappings.
-    depth: number of mappings that contain this value.
-    """
-    if depth > _DEPTH:
-        raise NotUnderstood("it is nested too deeply")
-    if isinstance(value, Mapping):
-        return _line_of({str(key): part for key, part in value.items()}, base, depth)
-    if not isinstance(value, str):
+def _as_line(value: Any, base: Path | None) -> str:
+    """Return the line of a space that is given as a line, or as the columns of a table."""
+    if isinstance(value, str):
+        return value
+    for key in value if isinstance(value, Mapping) else ():
+        if key not in ("table", "rows"):
+            near = did_you_mean(str(key), ("table", "rows"))
+            raise NotUnderstood(f"{key!r} is not known; known: table, rows.{near}")
+    if not isinstance(value, Mapping) or "table" not in value:
         raise NotUnderstood(f"{value!r} is no space; write one line, as in {EXAMPLES['list']!r}")
-    return value
+    columns = value["table"]
+    if not isinstance(columns, Mapping) or not all(isinstance(v, str) for v in columns.values()):
+        raise NotUnderstood(
+            f"columns are names with spaces, as in {{age: integer}}, not {columns!r}"
+        )
+    for line in columns.values():
+        _parsed(line, base)  # a mistake is reported for this column alone
+    inside = ", ".join(f"{quoted(str(name))}: ({line})" for name, line in columns.items())
+    return f"table {_rows(value.get('rows'))}{{{inside}}}"
 
 
-def _line_of(value: dict[str, Any], base: Path | None, depth: int) -> str:
-    kind = next((key for key in _SIZES if key in value), None)
-    if kind is None:
-        given = ", ".join(map(repr, value)) or "nothing"
-        near = next(filter(None, (did_you_mean(key, _SIZES) for key in value)), "")
-        raise NotUnderstood(f"{given} names no space; known keys: {', '.join(_SIZES)}.{near}")
-    known = [key for key in (kind, _SIZES[kind], *ALSO) if key]
-    for key in value:
-        if key not in known:
-            near = did_you_mean(key, known)
-            raise NotUnderstood(
-                f"{key!r} is not known next to {kind!r}; known: {', '.join(known)}.{near}"
-            )
-    line = f"{kind} {_sizes(value, kind)}{_rest(kind, value[kind], base, depth)}"
-    for key in ALSO:
-        is_given = value.get(key, False)
-        if not isinstance(is_given, bool):
-            raise NotUnderstood(f"{key}={is_given!r} is neither true nor false")
-        line = f"({line}) or {key}" if is_given else line
-    return line
-
-
-def _sizes(value: dict[str, Any], kind: str) -> str:
-    key = _SIZES[kind]
-    if not key:
+def _rows(rows: Any) -> str:
+    if rows is None:
         return ""
-    sizes = value.get(key)
-    if kind == "vector" and (isinstance(sizes, bool) or not isinstance(sizes, int)):
-        raise NotUnderstood(f"a vector has a fixed length, not {sizes!r}; write length: 5")
-    if sizes is None:
-        return "" if kind == "table" else "of "
-    if isinstance(sizes, int):
-        return f"of {sizes!r} "
-    least, most = _two(sizes, key)
-    return f"of {least!r} to {most!r} "
-
-
-def _rest(kind: str, value: Any, base: Path | None, depth: int) -> str:
-    """Return the end of the line that describes a space (a set of possible values), such as `in [0,
-    1]`: the part after its kind and its number of records.
-
-    kind: key of the user's mapping that names the kind, such as "number".
-    value: value at this key, such as `[0, 1]`.
-    """
-
-    def inner(part: Any) -> str:
-        line = _as_line(part, base, depth + 1)
-        _parsed(line, base)  # a mistake is reported for this part alone
-        return f"({line})"
-
-    if kind in ("list", "vector"):
-        return inner(value)
-    if kind in ("table", "record"):
-        if not isinstance(value, Mapping):
-            raise NotUnderstood(
-                f"columns are names with spaces, as in {{age: integer}}, not {value!r}"
-            )
-        columns = (f"{quoted(str(name))}: {inner(space)}" for name, space in value.items())
-        return f"{{{', '.join(columns)}}}"
-    if kind == "category":
-        if not isinstance(value, list | tuple):
-            raise NotUnderstood(f"categories are a list, as in [a, b], not {value!r}")
-        for category in value:
-            if not isinstance(category, str | int | float | None):
-                raise NotUnderstood(
-                    f"category {category!r} is neither a text nor a number nor true or false"
-                )
-        return f"[{', '.join(map(written, value))}]"
-    if value is None:
-        return ""
-    low, high = _two(value, kind)
-    return f"in [{low!r}, {high!r}]"
-
-
-def _two(value: Any, kind: str) -> tuple[Any, Any]:
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise NotUnderstood(f"{kind}: bounds are two numbers, as in [0, 1], not {value!r}")
-    return value[0], value[1]
+    if isinstance(rows, int):
+        return f"of {rows!r} "
+    if not isinstance(rows, list | tuple) or len(rows) != 2:
+        raise NotUnderstood(f"rows: bounds are two numbers, as in [1, 50], not {rows!r}")
+    return f"of {rows[0]!r} to {rows[1]!r} "

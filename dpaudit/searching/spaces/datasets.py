@@ -1,5 +1,4 @@
-"""Spaces (sets of possible inputs) of records with columns, of lists of records, and of values that
-may be missing."""
+"""Spaces of records with columns, of lists of records, and of values that may be missing."""
 
 from __future__ import annotations
 
@@ -27,18 +26,16 @@ DEFAULT_MAX_RECORDS = 30
 # Largest number of records that a user may allow: datasets that leak most are small, and each
 # proposed dataset is kept in memory.
 MAX_RECORDS = 1000
-# If all lists of a space (a set of possible values) are longer than this, Hypothesis draws this
-# number of records, and the list repeats them. Hypothesis gives up on inputs that take too many
-# random choices.
+# If all lists of a space are longer than this, Hypothesis draws this number of records, and the
+# list repeats them. Hypothesis gives up on inputs that take too many random choices.
 _MAX_DRAWN_RECORDS = 50
-# Number of records of a usual dataset (one at which bugs are unlikely), if the space (the set of
-# possible values) allows this number.
+# Number of records of a usual dataset (one at which bugs are unlikely), if the space allows this
+# number.
 USUAL_RECORDS = 3
-# For at most this number of edges (values at which bugs are likely, such as NaN), a list is tried
-# in which every record is this edge, such as `[nan, nan]`.
+# For at most this number of edges, a list is tried in which every record is this edge, such as
+# `[nan, nan]`.
 _EDGES_OF_ITEMS = 12
-# Values that users may add to a space (a set of possible values), as in `number or missing`. Maps
-# the word to the value.
+# Values that users may add to a space, as in `number or missing`. Maps the word to the value.
 ALSO: Mapping[str, float | None] = {"missing": None, "nan": math.nan}
 
 
@@ -236,7 +233,7 @@ class Lists(Space):
     @classmethod
     def read_vector(cls, line: Line) -> Self:
         """Read the description of a list of fixed length, such as `vector of 5 number`, after the
-        word `vector` has been read. Return the space (the set of possible values)."""
+        word `vector` has been read. Return the space."""
         line.take("of", "'of', as in 'vector of 5 number'")
         size = line.size()
         if size is None:
@@ -246,15 +243,14 @@ class Lists(Space):
     @classmethod
     def read_table(cls, line: Line) -> Self:
         """Read the description of a list of records with columns, such as `table {age: integer in
-        [0, 120]}`, after the word `table` has been read. Return the space (the set of possible
-        values)."""
+        [0, 120]}`, after the word `table` has been read. Return the space."""
         sizes = _sizes(line) if line.skip("of") else (0, DEFAULT_MAX_RECORDS)
         return cls(Records.read(line), *sizes)
 
     @property
     def is_vector(self) -> bool:
-        """Whether all lists in this space (the set of possible values) have the same length. Each
-        position then has its own meaning."""
+        """Whether all lists in this space have the same length. Each position then has its own
+        meaning."""
         return self.least == self.most
 
     def words(self) -> str:
@@ -277,8 +273,7 @@ class Lists(Space):
         )
 
     def fits(self, size: int) -> bool:
-        """Return whether the space (the set of possible values) contains lists of `size`
-        records."""
+        """Return whether the space contains lists of `size` records."""
         return self.least <= size <= self.most
 
     @property

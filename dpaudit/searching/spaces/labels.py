@@ -1,4 +1,4 @@
-"""Spaces (sets of possible values) of categories, of texts, of bytes, and of names of users."""
+"""Spaces of categories, of texts, of bytes, and of names of users."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Spaces (sets of possible values) of numbers and of integers, with or without bounds, and of
-Booleans."""
+"""Spaces of numbers and of integers, with or without bounds, and of Booleans."""
 
 from __future__ import annotations
 
@@ -144,9 +143,9 @@ class _Bounded(Space):
         return min(max(value, self.low), self.high) if isinstance(value, int | float) else value
 
     def _cost(self, value: Any) -> tuple[Any, ...]:
-        """Return a sort key that is smaller for a simpler value. Values inside the space (the set
-        of possible values) come first. Among them, the simplest value of the space comes first,
-        then values with few digits."""
+        """Return a sort key that is smaller for a simpler value. Values inside the space come
+        first. Among them, the simplest value of the space comes first, then values with few digits.
+        """
         outside = not self.contains(value)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or (isinstance(value, float) and not math.isfinite(value)):
@@ -216,8 +215,8 @@ class Numbers(_Bounded):
 
     def _short(self, value: float) -> float:
         """Return a random number rounded to three digits, so that it is easy to read. Return it
-        unrounded if rounding moves it out of the space (the set of possible values). Numbers with
-        many digits are tried elsewhere, as edges (special values at which bugs are likely)."""
+        unrounded if rounding moves it out of the space. Numbers with many digits are tried
+        elsewhere, as edges."""
         if not math.isfinite(value):
             return value
         width = min(self.high - self.low, 1.0)

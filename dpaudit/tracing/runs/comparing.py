@@ -379,8 +379,6 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
             recorder.pieces.drawn_scale(ids),
             second.pieces.drawn_scale(np.ravel(other.ids)),
         ),
-        many=len(recorder.pieces.parts_of(int(ids[0]))) if len(ids) else 1,
-        norms=_norms(root, _root(second, other, recorder)) if shifts.any() else (0.0, 0.0, 0.0),
     )
 
 
@@ -414,18 +412,6 @@ def _are_proportional(operands: list[Any], scales: list[Any]) -> Any:
     with np.errstate(all="ignore"):
         ratios = operands[0] / scales[0], operands[1] / scales[1]
     return np.isclose(*ratios, rtol=_ROUNDING_SHARE, atol=0)
-
-
-def _norms(one: Use, other: Use) -> tuple[float, float, float]:
-    first, second = _ravelled(one.operand), _ravelled(other.operand)
-    with np.errstate(all="ignore"):  # values may be infinite, or their squares
-        before, after = float(np.linalg.norm(first)), float(np.linalg.norm(second))
-        if len(first) != len(second) or len(first) == 1:
-            return before, after, 0.0
-        are_whole = all(np.array_equal(values, np.round(values)) for values in (first, second))
-        is_reordered = np.array_equal(np.sort(np.abs(first)), np.sort(np.abs(second)))
-        may_be_counts = are_whole or (is_reordered and not np.allclose(first, -second))
-        return before, after, 0.0 if may_be_counts else float(np.linalg.norm(first - second))
 
 
 def _before_comparing(recorder: Recorder, use: Use) -> Use:

@@ -41,11 +41,6 @@ class Hidden(NamedTuple):
     drawn: The scale that the drawing function was given, before the program multiplied the noise,
         in the first run and in the second run; NaN if it is unknown, or if the value contains draws
         of several lines or scales.
-    many: The number of drawn numbers in the value.
-    norms: The Euclidean norms of the array to which the noise was first added, in the first run and
-        in the second run, and of the difference of these arrays; 0 if the noisy values are equal.
-        The norm of the difference is also 0 for arrays that may be counts: arrays of one number or
-        of whole numbers, and arrays with equal absolute values in another order.
     """
 
     draw: Place
@@ -64,8 +59,6 @@ class Hidden(NamedTuple):
     joint: list[float] | None = None
     made: Place | None = None
     drawn: tuple[float, float] = (math.nan, math.nan)
-    many: int = 1
-    norms: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 class Chosen(NamedTuple):

@@ -4,11 +4,10 @@ noise with an inverse distribution function.
 `by_effect` repeats the run on the second input with other values of the uniform number, until the
 output equals the output of the first input.
 
-`noise_alone` finds noise that hides a number, and that the output also shows. Two further functions
-also repeat runs with chosen values of the noise. `by_range` finds out whether
-the output contains the sum of a uniform number and another number. `is_decided` finds out whether
-noise decides a value: whether each input, with rare values of the noise, gives a value that the
-other input gave.
+`noise_alone` finds noise that hides a number, and that the output also shows. `by_range` finds out
+whether the output contains the sum of a uniform number and another number. `is_decided` finds
+out whether noise decides a value: whether each input, with rare values of the noise, gives a value
+that the other input gave.
 """
 
 from __future__ import annotations

@@ -378,43 +378,12 @@ def watched(followed: Followed) -> Iterator[Lines]:
     followed: Decides which files are the user's.
     """
     lines = Lines()
-    monitoring: Any = getattr(sys, "monitoring", None)
-    tool = None if monitoring is None else _free_tool(monitoring)
-    if tool is None:
-        before = sys.gettrace()
-        sys.settrace(_tracer(followed, lines))
-        try:
-            yield lines
-        finally:
-            sys.settrace(before)
-        return
-    import threading
-
-    owner = threading.get_ident()
-
-    def seen(code: Any, line: int) -> Any:
-        if not followed.owns(code.co_filename) or len(lines) >= MAX_LINES:
-            return monitoring.DISABLE
-        if threading.get_ident() == owner:
-            lines.ran(code, line)
-        return None
-
-    monitoring.use_tool_id(tool, "dpaudit")
+    before = sys.gettrace()
+    sys.settrace(_tracer(followed, lines))
     try:
-        monitoring.register_callback(tool, monitoring.events.LINE, seen)
-        monitoring.restart_events()
-        monitoring.set_events(tool, monitoring.events.LINE)
         yield lines
     finally:
-        monitoring.set_events(tool, 0)
-        monitoring.register_callback(tool, monitoring.events.LINE, None)
-        monitoring.free_tool_id(tool)
-
-
-def _free_tool(monitoring: Any) -> int | None:
-    """Return a tool identifier that `sys.monitoring` has free, to which this module can register;
-    None if all are taken."""
-    return next((one for one in (4, 3, 5) if monitoring.get_tool(one) is None), None)
+        sys.settrace(before)
 
 
 def _tracer(followed: Followed, lines: Lines) -> Any:

@@ -96,7 +96,7 @@ def test_a_file_of_searches(folder: Path, dpaudit: Any) -> None:
         f"  - {{mechanism: 'm.py:${{name}}', search: '{SPACE}',\n"
         "     matrix: {name: [good]}, expect: pass}\n"
         "  - {mechanism: m.py:bad, expect: violation,\n"
-        "     search: {space: {list: {number: [0, 1]}, length: [0, 3]}, keep: 2, inside: true}}\n"
+        "     search: {space: 'list of 0 to 3 number in [0, 1]', keep: 2, inside: true}}\n"
     )
     assert dpaudit("check", "a.yaml").exit_code == 0
     assert dpaudit("run", "a.yaml").exit_code == 0

@@ -12,8 +12,6 @@ import pytest
 from scipy import stats
 
 import dpaudit
-from dpaudit.targets.target import CallableTarget, ComposedTarget, RepeatedTarget
-from dpaudit.tracing.trace import Scorer, can_score
 
 pytestmark = pytest.mark.usefixtures("shared_runs")
 ROWS = [0.0, 0.5, 1.0], [0.0, 0.5, 0.0]
@@ -351,12 +349,3 @@ def test_one_of_many_coins_is_found_by_halves(mechanism: Any, place: int) -> Non
     calls.clear()
     (cause,) = causes(called, pair, 1.0)
     assert cause.endswith("the inputs: ε = 1.099")
-
-
-def test_more_noise_than_a_trace_follows_scores_nothing_and_ends_no_search() -> None:
-    def many(rows: list[float], rng: Any) -> float:
-        return float(sum(rows) + rng.laplace(size=300_000)[0])
-
-    assert Scorer(CallableTarget(function=many))([0.0], [1.0]) == 0.0
-    together = ComposedTarget(parts=(CallableTarget(function=many),))
-    assert not can_score(RepeatedTarget(target=together, times=2))

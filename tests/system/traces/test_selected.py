@@ -14,7 +14,7 @@ from scipy import stats
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.targets.target import CallableTarget
-from dpaudit.tracing.findings import judge
+from dpaudit.tracing.findings.said import judge
 from dpaudit.tracing.runs import coupling, one_sided
 from dpaudit.tracing.runs.coupling import couple
 from dpaudit.tracing.runs.one_sided import FreeRuns, Selected

@@ -1,124 +1,87 @@
-"""Pairs that traces suggest: from the catalogue, and by climbing."""
+"""Bisection finds where exceptions begin."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
-import dpaudit
-from dpaudit.searching import gathering
-from dpaudit.searching.gathering import by_traces
-from dpaudit.searching.proposals import Proposal
-from dpaudit.targets.target import CallableTarget, CommandTarget, RepeatedTarget
-from dpaudit.tracing.trace import Scorer, can_score
+from dpaudit.searching.gathering import where_exceptions_begin
 from tests.neighbouring import relation
 
-Rng = np.random.Generator
 
-UNIT, WIDE = (f"list of number in {bounds}" for bounds in ([0, 1], [-5, 5]))
-
-
-def suggested(score: Any, space: str, adjacency: str, **options: Any) -> list[Proposal]:
-    given = {"scores": 100, "inside_only": True, **options}
-    return list(by_traces(relation(space, adjacency), score, **given))
+def long(rows: list[Any]) -> bool:
+    return len(rows) > 257
 
 
-def total(data: Sequence[float], rng: Rng) -> float:
-    """Clip one side alone."""
-    return sum(min(one, 1.0) for one in data) + rng.laplace()
+def long_and_equal(rows: list[Any]) -> bool:
+    return len(rows) > 57 and len(set(rows)) == 1
 
 
-def test_a_score_is_what_noise_hides_in_its_scales() -> None:
-    score = Scorer(CallableTarget(function=total))
-    assert score([0.5], []) == 0.5
-    assert score([0.5, -7.0], [0.5]) == 7.0
-    assert score([0.5], [0.5]) == 0.0
-    assert score([0.5, math.nan], [0.5]) > 100
+def large_sum(rows: list[Any]) -> bool:
+    return math.fsum(rows) > 17.3
 
 
-def test_what_has_no_noise_scores_higher() -> None:
-    def bare(data: Sequence[float], rng: Rng) -> tuple[float, int]:
-        if len(data) > 2:
-            raise ValueError
-        return len(data) + rng.laplace(), len(data)
-
-    score = Scorer(CallableTarget(function=bare))
-    assert score([1.0], []) > 100
-    assert score([1.0, 1.0, 1.0], [1.0, 1.0]) > 100
+def many_users(rows: list[Any]) -> bool:
+    return len({row["id"] for row in rows}) > 3
 
 
-def test_the_best_of_the_catalogue_come_first_and_are_neighbours() -> None:
-    score = Scorer(CallableTarget(function=total))
-    space, adjacency = WIDE, "add-remove"
-    found = suggested(score, space, adjacency)
-    assert score(found[0].d1, found[0].d2) == 5.0
-    assert {one.origin for one in found} == {"trace"}
-    for one in found:
-        assert one.inside
-        assert relation(space, adjacency).holds(one.d1, one.d2)
+def large_number(value: float) -> bool:
+    return value > 700.7
 
 
-def test_climbing_goes_on_where_the_catalogue_ends() -> None:
-    def products(data: Sequence[float], rng: Rng) -> float:
-        return math.prod([1 + one for one in data]) + rng.laplace()
-
-    score = Scorer(CallableTarget(function=products))
-    found = suggested(score, "list of 1 to 6 number in [0, 1]", "replace", scores=300)
-    best = max(score(one.d1, one.d2) for one in found)
-    assert best >= 4.0
+def large_entry(values: list[float]) -> bool:
+    return values[1] > 2.25
 
 
-def test_equal_searches_are_equal_and_few_scores_are_few() -> None:
-    score = Scorer(CallableTarget(function=total))
-    space, adjacency = WIDE, "add-remove"
-    one, other = (suggested(score, space, adjacency, scores=40) for _ in range(2))
-    assert one
-    assert one == other
-    calls = []
-
-    def counted(d1: Any, d2: Any) -> float:
-        calls.append(d1)
-        return score(d1, d2)
-
-    suggested(counted, space, adjacency, scores=10)
-    assert len(calls) <= 10
-    assert not suggested(score, space, adjacency, seconds=-1.0)
+ROWS = [{"id": number // 2, "x": 0.0} for number in range(10)]
 
 
-def test_outside_of_the_space_where_that_is_asked_for() -> None:
-    score = Scorer(CallableTarget(function=total))
-    found = suggested(score, UNIT, "add-remove", inside_only=False)
-    assert any(not one.inside and score(one.d1, one.d2) > 100 for one in found)
+@pytest.mark.parametrize(
+    ("space", "adjacency", "raises", "raising", "quiet"),
+    [
+        ("list of 0 to 400 number in [0, 1]", "add-remove", long, [0.5] * 400, []),
+        ("list of 250 to 260 number in [0, 1]", "add-remove", long, [0.5] * 260, [0.1] * 250),
+        ("list of 0 to 99 number in [0, 1]", "add-remove", long_and_equal, [1.0] * 99, [1.0]),
+        ("list of 1 to 30 number in [0, 1]", "replace", large_sum, [1.0] * 30, [0.0]),
+        ("list of 18 to 30 number in [0, 1]", "add-remove", large_sum, [1.0] * 18, [0.0] * 18),
+        ("list of 18 to 18 number in [0, 1]", "hamming:1", large_sum, [1.0] * 18, [0.0] * 18),
+        ("table {id: user, x: number in [0, 1]}", "user:id", many_users, ROWS, ROWS[:2]),
+        ("number in [0, 1000]", "l1:1", large_number, 1000.0, 0.0),
+        ("integer in [0, 1000]", "l1:1", large_number, 1000, 0),
+        ("vector of 3 number in [0, 10]", "l1:0.1", large_entry, [9.0, 9.0, 9.0], [0.0, 0.0, 0.0]),
+        ("vector of 3 number in [0, 10]", "coordinate:1", large_entry, [9.0] * 3, [0.0] * 3),
+    ],
+)
+def test_a_step_from_outputs_to_an_exception_is_found(
+    space: str, adjacency: str, raises: Callable[[Any], bool], raising: Any, quiet: Any
+) -> None:
+    related = relation(space, adjacency)
+    asked: list[Any] = []
+
+    def noted(dataset: Any) -> bool:
+        asked.append(dataset)
+        return raises(dataset)
+
+    (found,) = where_exceptions_begin([raising], [quiet], related, noted)
+    assert (raises(found.d1), raises(found.d2)) == (False, True)
+    assert related.holds(found.d1, found.d2)
+    assert found.inside
+    assert all(map(related.space.contains, asked))
+    assert len(asked) <= 4 + 2 * math.ceil(math.log2(1000))
 
 
-def test_what_can_be_scored() -> None:
-    one = CallableTarget(function=total)
-    assert can_score(one)
-    assert can_score(RepeatedTarget(target=one, times=3))
-    assert Scorer(RepeatedTarget(target=one, times=3))([0.5], []) == 0.5
-    assert not can_score(CommandTarget(words=("./program",)))
+def test_nothing_is_found_where_every_dataset_raises_or_none_can_be_asked() -> None:
+    related = relation("list of number in [0, 1]", "add-remove")
 
+    def always(dataset: Any) -> bool | None:
+        return True
 
-@pytest.mark.parametrize("no_trace", [False, True])
-def test_a_search_tries_them(no_trace: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pair is one that nothing else proposes."""
+    def unknown(dataset: Any) -> bool | None:
+        return None
 
-    def rare(numbers: Sequence[float], size: int, rng: Rng) -> Any:
-        return 9.0 * (0.1234 in numbers) + rng.laplace(size=size)
-
-    def suggesting(*given: Any, scores: int, **more: Any) -> list[Proposal]:
-        assert scores > 0
-        return [Proposal([0.1234], [], "suggested", "trace", True)]
-
-    monkeypatch.setattr(gathering, "by_traces", suggesting)
-    result = dpaudit.search(
-        rare, dpaudit.PureDP(1.0), space=UNIT, adjacency="add-remove",
-        inside=True, samples=5_000, no_trace=no_trace,
-    )  # fmt: skip
-    assert result.searched is not None
-    assert (result.searched.found[0] == ([0.1234], [])) is not no_trace
-    assert (result.verdict is dpaudit.Verdict.VIOLATION) is not no_trace
+    for raises in (always, unknown):
+        source = where_exceptions_begin([[0.5] * 9], [[0.1]], related, raises)
+        assert list(source) == []

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations, islice, permutations
+from itertools import islice, permutations
 from typing import Any
 
 import pytest
@@ -188,7 +188,7 @@ def test_proposals_come_once_and_again_for_the_seed(drawn: Drawn) -> None:
     randoms = Counter(one.origin for one in again)["random"]
     assert randoms >= SOME_RANDOM or len(again) == len(found)
     assert list(map(repr, found[: len(again)])) == list(map(repr, again))
-    order = ["edge", "extreme", "pattern", "lattice", "random"]
+    order = ["edge", "extreme", "pattern", "random"]
     places = [order.index(one.origin) for one in found]
     assert places == sorted(places)
     assert Counter(one.origin for one in found)["edge"] <= MAX_EDGES
@@ -359,37 +359,6 @@ def test_patterns_between_the_bounds_lie_inside() -> None:
     assert len(between) == 8
     assert all(relation.are_inside(one, other) for one, other in between)
     assert all(any(abs(a - b) == 1 for a, b in zip(*pair, strict=True)) for pair in between)
-
-
-@pytest.mark.parametrize(
-    ("space", "adjacency", "datasets", "pairs"),
-    [
-        (UNIT, "add-remove", 8, 12),
-        (USERS, "user:id", 8, 12),
-        (UNIT, "replace", 8, 6),
-        ("list of 1 to 30 number in [0, 1]", "add-remove", 7, 9),
-        ("list of 0 to 2 number in [0, 1]", "add-remove", 7, 9),
-        ("vector of 3 number", "linf:1", 8, 28),
-        ("vector of 7 number", "coordinate:1", 8, 12),
-        ("vector of 2 number", "l1:1", 4, 4),
-        ("list of boolean", "add-remove", 7, 10),
-        ("boolean", "replace", 2, 1),
-        ("category [a, b, c]", "replace", 3, 3),
-        ("integer", "l1:1", 2, 1),
-    ],
-)
-def test_lattices_are_complete(space: str, adjacency: str, datasets: int, pairs: int) -> None:
-    relation = related(space, adjacency)
-    points = relation.lattice()
-    assert len(points) == datasets
-    found = {frozenset(map(identity, pair[:2])) for pair in relation.lattice_pairs()}
-    oracle = {
-        frozenset((identity(one), identity(other)))
-        for one, other in combinations(points, 2)
-        if _oracle(one, other, adjacency, space.startswith("vector"))
-    }
-    assert found == oracle
-    assert len(found) == pairs
 
 
 def test_a_relation_that_no_two_inputs_can_have_is_refused() -> None:

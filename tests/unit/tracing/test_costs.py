@@ -14,7 +14,7 @@ from scipy import integrate, stats
 from dpaudit.claims import ApproximateDP as ApproxDP
 from dpaudit.claims import GaussianDP, PureDP, RenyiDP, TotalVariation, ZeroConcentratedDP
 from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, tail, together
-from dpaudit.tracing.findings.outputs import excess
+from dpaudit.tracing.findings.said import excess
 from dpaudit.tracing.runs.coins import epsilon as log_ratio
 
 LAWS = {
@@ -106,20 +106,6 @@ def test_divergence_is_the_integral(law: str, order: float) -> None:
     assert piece(law, (1.2, 1.2), 1.0).divergence(order) == pytest.approx(expected, rel=1e-6)
 
 
-def test_divergence_of_normal_laws_of_two_scales_is_the_integral() -> None:
-    x = np.linspace(-60, 60, 1_200_001)
-    one, other = stats.norm(0, 1.0), stats.norm(0.5, 1.2)
-    both = []
-    for p, q in ((one, other), (other, one)):
-        inside = np.exp(2 * p.logpdf(x) - q.logpdf(x))
-        both.append(math.log(integrate.trapezoid(inside, x)))
-    found = piece("normal", (1.0, 1.2), 0.5)
-    assert found.divergence(2.0) == pytest.approx(max(both), rel=1e-6)
-    assert found.divergence(8.0) == math.inf
-    assert not exceeds(found, RenyiDP(2.0, max(both)))
-    assert exceeds(found, RenyiDP(2.0, 0.99 * max(both)))
-
-
 @pytest.mark.parametrize("law", ["laplace", "logistic", "gumbel"])
 def test_an_infinite_ratio_in_the_tails_is_no_infinite_divergence(law: str) -> None:
     scales = (1.0, 1.0) if law == "gumbel" else (1.0, 1.01)
@@ -166,14 +152,10 @@ def test_tail_of_discrete_noise_is_a_sum() -> None:
     assert tail("cauchy", 1.0, 2.0) is None
 
 
-def test_divergences_are_exact_infinite_or_unknown() -> None:
+def test_divergences_are_exact_or_unknown() -> None:
     assert piece("laplace", (1.0, 1.0), 0.0).divergence(2.0) == 0
-    assert piece("laplace", (0.0, 0.0), 1.0).divergence(2.0) == math.inf
-    assert piece("discrete", (1.0, 1.0), 0.5).divergence(2.0) == math.inf
-    assert piece("uniform", (1.0, 1.0), 0.5).divergence(2.0) == math.inf
-    assert Piece("laplace", (1.0, 1.0), 1.0, released=True, cost=math.inf).divergence(2) == math.inf
-    assert piece("logistic", (1.0, 1.0), 1.0).divergence(2.0) is None
-    assert piece("unknown", (1.0, 1.0), 1.0).divergence(2.0) is None
+    for law in ("logistic", "unknown"):
+        assert piece(law, (1.0, 1.0), 1.0).divergence(2.0) is None
 
 
 def test_edges() -> None:

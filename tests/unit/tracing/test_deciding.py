@@ -59,4 +59,14 @@ def beside(bit: int, rng: Rng) -> tuple[int, bool]:
 def test_noise_that_makes_neither_input_like_the_other_hides_nothing(mechanism: Any) -> None:
     (cause,) = dpaudit.trace(mechanism, 0, 1, PureDP(8.0)).causes
     assert cause.kind == "no-noise"
-    assert "whatever the noise" in cause.words
+    assert "no noise hides the difference" in cause.words
+
+
+@pytest.mark.parametrize("d2", [0.02, 0.5])
+def test_a_remainder_hides_a_number_though_it_hardly_ever_turns_over(d2: float) -> None:
+    """Without runs at the ends of its range, the uniform number seems to be in the output."""
+
+    def padded(value: float, rng: Rng) -> float:
+        return float((value + rng.random()) % 1)
+
+    assert not dpaudit.trace(padded, 0.01, d2, PureDP(1.0)).causes

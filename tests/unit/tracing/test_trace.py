@@ -20,7 +20,7 @@ import pytest
 import dpaudit
 from dpaudit import ApproximateDP, GaussianDP, PureDP, Trace, UsageError
 from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget
-from dpaudit.tracing.findings.words import FOR_LINE, FOR_PAIR
+from dpaudit.tracing.findings.said import FOR_LINE, FOR_PAIR
 from dpaudit.tracing.runs.values import Noise, plain, traced
 from dpaudit.tracing.trace import trace_pair
 from tests.raising import code
@@ -720,16 +720,6 @@ def test_noise_of_one_input_alone_hides_nothing_that_the_other_one_has() -> None
     assert [one.kind for one in found.findings] == ["drawn-for-one-input"]
     assert not found.causes
     assert not found.understood
-
-
-def test_which_input_always_has_the_same_is_said() -> None:
-    def special(rows: list[float], rng: Any) -> float:
-        if not rows:
-            return 0
-        return float(sum(rows) + rng.laplace(scale=100))
-
-    (cause,) = trace_pair(CallableTarget(function=special), [50.0], [], PureDP(1.0)).causes
-    assert cause.words.endswith(", and never for d1")
 
 
 def test_an_exception_names_types_as_it_does_without_a_trace() -> None:
