@@ -13,6 +13,8 @@ UNSEEDED = (
     "the mechanism draws randomness that no seed controls, from the operating system or a native "
     "library: another run will differ"
 )
+# Begins a warning, of which the way follows.
+WORKER_DIED = "a worker process died"
 # Begins a note, of which the reason follows.
 ONE_PROCESS = "only one process drew, though more would have been faster"
 # Remedy for different outputs with the same seed if torch is imported: its kernels may add numbers

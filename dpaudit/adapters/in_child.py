@@ -33,7 +33,6 @@ MAX_ENDED = 50
 _MAX_FAILED_DRAWS = 20
 # The same limit after the failed draws have taken `_SLOW_SECONDS` seconds together.
 _MAX_SLOW_FAILED_DRAWS, _SLOW_SECONDS = 3, 10.0
-_TIMEOUT_TOO_SHORT = "if a draw needs more time, raise timeout (--timeout)"
 
 
 class InChild(ABC, Generic[Process]):

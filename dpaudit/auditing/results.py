@@ -62,6 +62,7 @@ def result_of(source: Source, ending: Sampled | Exact | Failed) -> AuditResult:
         warnings=(
             *journal.warnings,
             *source.time.warning,
+            *source.warnings,
             *defaults,
             *([] if is_strict else allowed),
         ),

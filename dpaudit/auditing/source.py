@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from dpaudit.auditing.ledger import PROBING
+from dpaudit.auditing.options import flag_of
 from dpaudit.auditing.schedule import FIRST_CALLS
 from dpaudit.auditing.spec import AuditSpec, Sampling, Statistics
 from dpaudit.auditing.time_left import Journal, TimeLeft
@@ -26,6 +27,9 @@ from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.seeding import preserved
 from dpaudit.sampling.state import State, kept_state
+from dpaudit.wording import WORKER_DIED
+
+_CRASHES = f"with {flag_of('isolate')}, a crash of the mechanism counts as an outcome"
 
 
 class Source:
@@ -44,7 +48,7 @@ class Source:
     workers: number of processes that drew; None before the end.
     is_reproducible: whether equal seeds gave equal outputs of the present pair; True before its
         test calls, since no bound or bet uses draws from before.
-    notes: notes about the processes, such as why only this one drew.
+    notes, warnings: remarks about the processes, such as why only this one drew.
     """
 
     sampler: Sampler
@@ -65,6 +69,7 @@ class Source:
         self.workers: int | None = None
         self.is_reproducible = True
         self.notes: tuple[str, ...] = ()
+        self.warnings: tuple[str, ...] = ()
 
     @property
     def spec(self) -> AuditSpec:
@@ -127,8 +132,16 @@ class Source:
     def _setup(self) -> Setup:
         if self.begins_here:
             left = None if self.spec.statistics.timing else self.time.seconds
-            return Setup(self.sampler, self.make, 1, left, lambda: self.is_reproducible)
-        return Setup(self.sampler, self.make, self.most_workers, None, lambda: self.is_reproducible)
+            return Setup(self.sampler, self.make, 1, left, self._may_repeat)
+        return Setup(self.sampler, self.make, self.most_workers, None, self._may_repeat)
+
+    def _may_repeat(self, how: str) -> bool:
+        if self.is_reproducible:
+            text = (
+                f"{WORKER_DIED} ({how}), and its draws were made again from their seeds; {_CRASHES}"
+            )
+            self.warnings = tuple(dict.fromkeys([*self.warnings, text]))
+        return self.is_reproducible
 
     def _checked(self, chunks: Iterable[Chunk[Any]], /) -> Iterator[Any]:
         """Yield the results of chunks, unless a signal came during their draws: the mechanism may

@@ -112,7 +112,9 @@ def _show(chatter: Chatter, file: int, messages: int, has_ended: threading.Event
     position, is_last = 0, False
     while not is_last:
         is_last = has_ended.wait(_PAUSE_SECONDS)
-        data = os.pread(file, os.fstat(file).st_size - position, position)
+        size = os.fstat(file).st_size
+        position = min(position, size)  # a program may have opened and truncated the file
+        data = os.pread(file, size - position, position)
         position += len(data)
         if position > _MAX_BYTES:
             os.ftruncate(file, 0)

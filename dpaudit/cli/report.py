@@ -29,7 +29,7 @@ from dpaudit.inputs.files import piped, read_text, reading
 from dpaudit.reports.json import Document, document, entry, fields_of, read_document
 from dpaudit.reports.layout import wrap
 from dpaudit.reports.text import unended
-from dpaudit.wording import ONE_PROCESS, counted, shown, visible
+from dpaudit.wording import ONE_PROCESS, WORKER_DIED, counted, shown, visible
 
 _UNSEEN = (
     "A record cannot show that the draws really came from the mechanism, that nothing was left "
@@ -285,7 +285,8 @@ def _comparable(result: AuditResult) -> dict[str, Any]:
         del fields[name]
     for certificate in fields["ending"].get("certificates", ()):
         certificate.pop(_OF_NEW_PROCESSES, None)
-    fields["notes"] = [text for text in fields["notes"] if not text.startswith(ONE_PROCESS)]
+    for name, remark in (("notes", ONE_PROCESS), ("warnings", WORKER_DIED)):
+        fields[name] = [text for text in fields[name] if not text.startswith(remark)]
     return fields
 
 

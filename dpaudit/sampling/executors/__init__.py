@@ -98,15 +98,15 @@ class Setup:
     left: function from a rate, in draws per second, to the seconds of drawing that the audit still
         needs at this rate. `InProcess` moves to worker processes if this is long. None: it does
         not move.
-    is_reproducible: returns whether equal seeds gave equal outputs. Only then are the chunks of a
-        worker that died drawn again: they are the same draws, so none are selected.
+    may_repeat: called with the way in which a worker ended; returns whether its chunks may be drawn
+        again, which is so where equal seeds gave equal outputs.
     """
 
     sampler: Sampler
     make: Callable[[], Sampler]
     workers: int = 1
     left: Callable[[float], float] | None = None
-    is_reproducible: Callable[[], bool] = lambda: False
+    may_repeat: Callable[[str], bool] = lambda how: False
 
 
 def check_executor(executor: Executor | str | None, workers: Workers) -> None:

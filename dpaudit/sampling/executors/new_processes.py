@@ -106,7 +106,10 @@ class NewProcesses:
                 begin = 0
                 while len(drawn) < wanted and time.monotonic() - begun < limit:
                     while begin < wanted and len(running) < at_once:
-                        process = self._process(begin)
+                        try:
+                            process = self._process(begin)
+                        except OSError as error:  # no process can be started
+                            return Answers([], why=in_a_line(error), failed=True)
                         running[threads.submit(process.ask, recipe, chunks[begin])] = begin
                         begin += 1
                     for future in wait(running, _LOOK_SECONDS, FIRST_COMPLETED).done:
@@ -237,6 +240,8 @@ def serve() -> None:
     for stream in (0, 1):
         os.dup2(nothing, stream)
     threading.Thread(target=_end_with_parent, args=(requests.fileno(),), daemon=True).start()
+    # The auditing process reads replies until nobody can write any.
+    os.register_at_fork(after_in_child=lambda: os.close(replies.fileno()))
     shift_as_asked()  # before the mechanism is imported
     Watch.may_warn = staticmethod(lambda: False)
     Watch.warns_of_steps = False

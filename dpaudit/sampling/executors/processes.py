@@ -2,8 +2,9 @@
 
 The processes are spawned, never forked: a fork would copy the state of random generators and locks.
 `ProcessPool` sends them bundles. If a process dies, the executor is made again and the bundles that
-it had not drawn are sent again, but only where equal seeds give equal outputs. Elsewhere, repeating
-draws until the process survives would keep only draws without a crash, and bias the audit.
+it had not drawn are sent again, with a warning, but only where equal seeds gave equal outputs.
+Elsewhere, repeating draws until the process survives would keep only draws without a crash, and
+bias the audit.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class ProcessPool(Pool):
 
     def __init__(self, setup: Setup, workers: int) -> None:
         """Make the pool without processes. Raise UsageError if the mechanism cannot be pickled."""
-        self._is_reproducible = setup.is_reproducible
+        self._may_repeat = setup.may_repeat
         self._restarts, self._is_settled = 0, False
         recipe = Recipe.of(setup.make)
         self._folder = tempfile.mkdtemp(prefix="dpaudit-")
@@ -134,10 +135,10 @@ class ProcessPool(Pool):
         self._is_settled = True
 
     def restart(self, error: BrokenExecutor) -> None:
-        self._end()  # all futures have ended then
-        code, self._restarts = self._context.exit_code(), self._restarts + 1
-        if self._restarts > _MAX_RESTARTS or not self._is_reproducible():
-            raise _died(ending(code), self._restarts) from error
+        self._end()  # all futures and processes have ended then
+        how, self._restarts = ending(self._context.exit_code()), self._restarts + 1
+        if self._restarts > _MAX_RESTARTS or not self._may_repeat(how):
+            raise _died(how, self._restarts) from error
         self._context, self._executor = _executor(self._recipe, self.workers, self._folder)
 
     def close(self, *, in_order: bool) -> None:
