@@ -229,3 +229,13 @@ def test_a_mechanism_of_a_script_is_drawn_by_processes_that_import_the_script(
     first, second = done.stdout.splitlines()
     assert first == "started"
     assert int(second.split()[0]) >= 2
+
+
+def test_a_process_that_cannot_be_started_leaves_the_draws_out(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(file.with_name("no-python")))
+    with closing(NewProcesses()) as processes:
+        answers = processes.draw(recipe(file, "normal"), [ToLearn((0, 0, 0), 10)])
+    assert answers.failed
+    assert "FileNotFoundError" in answers.why
