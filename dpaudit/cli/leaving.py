@@ -65,6 +65,10 @@ def leave(code: int) -> NoReturn:
 
 def _end() -> None:
     """End before Python takes the interpreter apart: C would call `_handler` afterwards."""
+    # Its handler removes semaphores, and comes later where the module was imported before `begin`.
+    end_processes = getattr(sys.modules.get("multiprocessing.util"), "_exit_function", None)
+    if end_processes is not None:
+        end_processes()
     _flush()
     _exit(exit_codes.FAILURE if _code is None else _code)
 

@@ -10,6 +10,7 @@ select fewer outputs. `rare_cells.py` divides the entries of rare outputs into c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
@@ -122,7 +123,7 @@ class Usual:
     def _cells(self) -> Cells:
         if self.is_range:
             low, high = self.numbers
-            ends = [low, np.nextafter(high, np.inf)]
+            ends = [low, math.nextafter(high, math.inf)]
             edges = np.unique(np.concatenate([ends, around(self.repeated)]))
             starts = np.append(-np.inf, edges[edges > -np.inf])
             is_rare = (starts < low) | (starts > high) | np.isin(starts, self.repeated)
