@@ -234,14 +234,15 @@ class Command(InChild[Program]):
         seeds = rng.integers(2**63, size=len(starts)).tolist()
         requests, outcomes = list(zip(starts, seeds, strict=True)), list[Any]()
         while len(outcomes) < len(requests):
-            count = len(outcomes)
+            count, end = len(outcomes), None
             try:
                 self.running().answer(requests, outcomes)
-            except Ended as end:
-                if len(outcomes) > count:
-                    self.draw_ended()
+            except Ended as error:
+                end = error
+            if len(outcomes) > count:
+                self.draw_ended()
+            if end is not None:
                 outcomes.append(self.died(end, starts[len(outcomes)]))
-        self.draw_ended()
         return self._processed(outcomes)
 
     def _start(self, dataset: Any) -> bytes:

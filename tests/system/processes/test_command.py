@@ -310,6 +310,13 @@ def test_a_program_without_a_first_line_may_buffer_its_output(
         load_mechanism(CommandTarget(words=(sys.executable, "-c", code)))
 
 
+def test_a_program_that_never_answers_ends_the_audit_in_calls_of_one_draw(program: Write) -> None:
+    target = program("time.sleep(9)", limits=Limits(timeout=0.01))
+    with running(target) as mechanism, pytest.raises(MechanismError) as error:
+        [mechanism.sample_each([x], rng()) for x in 50 * [0, 1]]
+    assert error.value.code == "mechanism-ends-process"
+
+
 def test_a_program_that_has_answered_nothing_may_buffer_its_output(
     program: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
