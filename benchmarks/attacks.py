@@ -101,7 +101,7 @@ def only(attacks: tuple[Scorer, ...], *, trees: bool) -> Iterator[None]:
 
 def epsilon_lower(mechanism: Mechanism, samples: int, seed: int) -> float:
     claim = dpaudit.PureDP(1.0)
-    result = dpaudit.audit(mechanism, 0.0, 1.0, claim, samples=samples, seed=seed, full=True)
+    result = dpaudit.audit(mechanism, 0.0, 1.0, claim, samples=samples, seed=seed, stop="never")
     if result.error is not None:
         raise RuntimeError(result.error)
     return result.epsilon_lower

@@ -33,6 +33,7 @@ import dpaudit
 from benchmarks.oracle import Oracle, Rule, information_limit
 from benchmarks.specimens import Specimen, specimens
 from dpaudit.auditing import exact_tests, pair_audit
+from dpaudit.auditing.options import Stop
 from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.outcomes import from_raw
@@ -144,7 +145,7 @@ def audit(
     seed: int,
     rule: Rule,
     *,
-    full: bool = True,
+    stop: Stop = "never",
     by_law: bool = False,
 ) -> tuple[dpaudit.AuditResult, Watched, float]:
     """Audit at a claim of `epsilon`; return the CPU seconds of it all too. by_law: follow the rule
@@ -156,7 +157,7 @@ def audit(
     with watched.until_certified(), watched.following() if by_law else nullcontext():
         result = dpaudit.audit(
             watched, specimen.d1, specimen.d2, claim,
-            samples=samples, confidence=1 - ALPHA, seed=seed, full=full,
+            samples=samples, confidence=1 - ALPHA, seed=seed, stop=stop,
         )  # fmt: skip
     if result.error is not None:
         raise RuntimeError(f"{specimen.name}: {result.error}")
@@ -220,7 +221,7 @@ def refuting(specimen: Specimen, seeds: int, seconds: float) -> tuple[float, flo
     nothing = Rule(-math.inf, math.inf, 0.0, 0.0)
 
     def once(seed: int) -> float:
-        result, *_ = audit(specimen, claimed, budget, seed, nothing, full=False)
+        result, *_ = audit(specimen, claimed, budget, seed, nothing, stop="auto")
         return result.certificates[0].evidence.refuted_after or math.inf
 
     return median(repeated(once, seeds, seconds)) / limit, limit

@@ -158,7 +158,7 @@ def _journals() -> list[Run]:
 _LAPLACE = ("run", "mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--samples", "5000")
 _COMMANDS: dict[str, tuple[str, ...]] = {
     "from-python": ("from_python.py",),
-    "flags": (*_LAPLACE, "--epsilon", "0.5", "--full", "--seed", "3", "--json", JSON),
+    "flags": (*_LAPLACE, "--epsilon", "0.5", "--stop", "never", "--seed", "3", "--json", JSON),
     "flags--expectation-not-met": (*_LAPLACE, "--epsilon", "1", "--expect", "violation"),
     "flags--under-powered": (*_LAPLACE, "--epsilon", "14", "--json", JSON),
     "flags--nothing-matches": ("run", "claims.yaml", "-k", "no such audit"),

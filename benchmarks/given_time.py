@@ -42,7 +42,7 @@ def used(path: str, seconds: float, workers: str) -> tuple[float, int]:
     """Return the seconds that an audit took, and its draws."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "result.json"
-        claim = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--full")
+        claim = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--stop", "never")
         asked = ("--time", f"{seconds:g}s", "--workers", workers, "--json", str(file))
         cost(dpaudit("run", path, *claim, *asked))
         (audit,) = json.loads(file.read_text(encoding="utf-8"))["audits"]

@@ -20,8 +20,9 @@ from typing import Any
 
 from benchmarks.processes import Cost, alternated, dpaudit
 from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.options import Sampling
 from dpaudit.auditing.schedule import Plan, limits_for
-from dpaudit.auditing.spec import AuditSpec, Sampling
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Counted, Measure, ToCount
@@ -194,7 +195,7 @@ def audit(path: str, draws: int, workers: int | None = WORKERS) -> Sequence[str]
     """Return the command that audits a correct mechanism."""
     one = ("--workers", "1")
     many = one if workers is None else ("--executor", "processes", "--workers", str(workers))
-    claim = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--full")
+    claim = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--stop", "never")
     return dpaudit("run", path, *claim, "--samples", str(draws), *many)
 
 
@@ -205,7 +206,7 @@ def spec(path: str, draws: int, executor: Executor | None = None) -> AuditSpec:
         target=ImportedTarget(path=path),
         pairs=(PAIR,),
         claim=PureDP(1.0),
-        sampling=Sampling(samples=draws, executor=executor, full=True),
+        sampling=Sampling(samples=draws, executor=executor, stop="never"),
     )
 
 

@@ -134,7 +134,7 @@ def bound(one: Planted, pair: tuple[Any, Any], draws: int, seed: int) -> float:
         samples=draws,
         seed=seed,
         confidence=CONFIDENCE,
-        full=True,
+        stop="never",
     )
     return result.epsilon_lower
 
@@ -156,7 +156,7 @@ def patterns(chosen: Sequence[Planted], draws: int, seeds: int) -> int:
         ours, theirs = [], []
         for seed in range(seeds):
             result = searched(
-                one, one.broken, samples=draws, seed=seed, confidence=CONFIDENCE, full=True
+                one, one.broken, samples=draws, seed=seed, confidence=CONFIDENCE, stop="never"
             )
             found = () if result.searched is None else result.searched.found
             by_bound = zip((each.epsilon_lower for each in result.by_pair), found, strict=True)

@@ -71,7 +71,7 @@ def draws(case: Case, seed: int) -> int:
         samples=200_000,
         confidence=case.confidence,
         seed=seed,
-        stop_early="bets",
+        stop="bets",
         no_trace=True,
     )
     return result.draws if result.verdict is Verdict.VIOLATION else 200_000

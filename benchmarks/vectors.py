@@ -79,7 +79,7 @@ def audited(case: Case, samples: int) -> dict[str, Any]:
     case.mechanism(case.d1, size=1, rng=np.random.default_rng(1))
     audit = dpaudit.audit  # which is imported with it
     begun = time.process_time()
-    result = audit(mechanism, case.d1, case.d2, case.claim, samples=samples, seed=1, full=True)
+    result = audit(mechanism, case.d1, case.d2, case.claim, samples=samples, seed=1, stop="never")
     spent = time.process_time() - begun
     if result.error is not None:
         raise RuntimeError(result.error)

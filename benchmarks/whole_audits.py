@@ -17,8 +17,8 @@ from benchmarks.definitions import gaussian, merged, reveal_or_randomize
 from dpaudit.auditing import schedule
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.familywise import settled, together
-from dpaudit.auditing.options import BoundMethod
-from dpaudit.auditing.spec import AuditSpec, Sampling, Statistics
+from dpaudit.auditing.options import BoundMethod, Sampling, Statistics, Stop
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import (
     ApproximateDP,
@@ -144,7 +144,7 @@ class Setting:
     mechanism: Draw
     claim: PrivacyClaim
     bound: BoundMethod = "game"
-    full: bool = False
+    stop: Stop = "auto"
     repeat: int = 1
     floating_point: bool = False
     timing: bool = False
@@ -166,7 +166,9 @@ class Setting:
 SETTINGS = (
     Setting("Laplace", laplace, PureDP(EPSILON)),
     Setting("randomised response", randomized_response, PureDP(EPSILON)),
-    Setting("randomised response, --full", randomized_response, PureDP(EPSILON), full=True),
+    Setting(
+        "randomised response, --stop never", randomized_response, PureDP(EPSILON), stop="never"
+    ),
     Setting(
         "randomised response, pair of intervals",
         randomized_response,
@@ -215,7 +217,7 @@ SETTINGS = (
     Setting("Gaussian noise, μ, 4 runs", gaussian, GaussianDP(1.0), repeat=4),
     Setting("prefix sums: what is new, logistic regression", prefix_sums, PureDP(EPSILON), scale=2),
     Setting("agreeing signs, trees", signs, PureDP(EPSILON), scale=12),
-    Setting("agreeing signs, trees, --full", signs, PureDP(EPSILON), full=True, scale=12),
+    Setting("agreeing signs, trees, --stop never", signs, PureDP(EPSILON), stop="never", scale=12),
     Setting(
         "prefix sums, a user's attack",
         prefix_sums,
@@ -271,7 +273,7 @@ def _spec(setting: Setting, nominal: float, seed: int) -> AuditSpec:
         sampling=Sampling(
             samples=setting.samples or setting.scale * (1_000 + 1_000 * (seed % 4)),
             seed=seed,
-            full=setting.full,
+            stop=setting.stop,
         ),
         statistics=Statistics(
             confidence=1 - nominal,

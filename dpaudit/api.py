@@ -13,6 +13,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.option import refused
 from dpaudit.auditing.options import (
     DEFAULTS,
     OPTIONS,
@@ -20,12 +21,11 @@ from dpaudit.auditing.options import (
     BoundMethod,
     DefaultSamples,
     OnError,
-    StopEarly,
-    owned,
-    refused,
+    Stop,
+    records_of,
     verify,
 )
-from dpaudit.auditing.spec import AuditSpec, PairSearch, records_of
+from dpaudit.auditing.spec import AuditSpec, PairSearch
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim
@@ -48,12 +48,15 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 
+# Arguments that are no values of their options, but objects of Python.
+_OBJECTS = ("mechanism", "d1", "d2", "claim")
 # Largest value of the argument `noises` of `trace`, the number of noise sequences to try.
 _MAX_NOISES = 1_000
 
 
 class MoreOptions(TypedDict, total=False):
-    """Types of the further keyword arguments of `audit`. docs/options.md describes them."""
+    """Types of the further keyword arguments of `search` and of the assertions, which are those of
+    `audit`. docs/options.md describes them."""
 
     name: str | None
     batch_arg: str | None
@@ -66,8 +69,7 @@ class MoreOptions(TypedDict, total=False):
     range: Sequence[Any] | None
     exact: bool
     bound: BoundMethod
-    full: bool
-    stop_early: StopEarly | None
+    stop: Stop
     allow_underpowered: bool
     require_power: float | None
     require_rare: float | None
@@ -85,7 +87,7 @@ class MoreOptions(TypedDict, total=False):
     no_trace: bool
 
 
-def audit(
+def audit(  # noqa: D417  # options without a text here are listed by section
     mechanism: Callable[..., Any] | str | list[str],
     d1: Any,
     d2: Any,
@@ -98,7 +100,33 @@ def audit(
     seed: int = DEFAULTS["seed"],
     workers: Workers = DEFAULTS["workers"],
     on_progress: Callable[[Progress], None] | None = None,
-    **more: Unpack[MoreOptions],
+    batch_arg: str | None = None,
+    data_arg: str | None = None,
+    rng_arg: str | None = None,
+    post_process: Callable[[Any], Any] | None = None,
+    adjacency: Adjacency | str | None = None,
+    repeat: int = 1,
+    on_error: OnError = "auto",
+    range: Sequence[Any] | None = None,  # noqa: A002  # the name of the option
+    exact: bool = False,
+    bound: BoundMethod = "game",
+    stop: Stop = "auto",
+    python: str | None = None,
+    isolate: bool = False,
+    timeout: float | None = None,
+    memory_limit: int | None = None,
+    executor: Executor | str | None = None,
+    floating_point: bool = False,
+    timing: bool = False,
+    attacks: Sequence[Any] = (),
+    name: str | None = None,
+    allow_underpowered: bool = False,
+    require_power: float | None = None,
+    require_rare: float | None = None,
+    strict: bool = False,
+    journal: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    no_trace: bool = False,
 ) -> AuditResult:
     """Look for statistical proof that `mechanism` leaks more than `claim` allows on (d1, d2).
 
@@ -147,7 +175,7 @@ def audit(
     ----------------
     batch_arg, data_arg, rng_arg, post_process, adjacency, repeat, on_error, range, exact
         "What to audit" in docs/options.md. `post_process` is a callable, `range` a sequence.
-    bound, full, stop_early
+    bound, stop
         "Budget" in docs/options.md.
     python, isolate, timeout, memory_limit, executor
         "Processes" in docs/options.md. `timeout` is in seconds, `memory_limit` in bytes; `executor`
@@ -162,8 +190,6 @@ def audit(
     UsageError
         For a request that cannot be carried out. If the mechanism fails during the audit, there is
         no exception: the verdict is ERROR, with a message.
-    TypeError
-        For an unknown keyword.
 
     Notes
     -----
@@ -182,12 +208,9 @@ def audit(
     >>> result.epsilon_lower > 0.25
     True
     """
-    _check_keywords("audit", audit, more)
-    pair = NeighbouringPair(d1, d2, parse_adjacency(more.get("adjacency")), describe_pair(d1, d2))
-    return _run(
-        mechanism, more, on_progress, claim=claim, pairs=(pair,), params=params, samples=samples,
-        time=time, confidence=confidence, seed=seed, workers=workers,
-    )  # fmt: skip
+    arguments = locals()
+    pair = NeighbouringPair(d1, d2, parse_adjacency(adjacency), describe_pair(d1, d2))
+    return _run(arguments, pairs=(pair,))
 
 
 def search(
@@ -277,10 +300,11 @@ def search(
     _check_keywords("search", search, more)
     relation = parse_adjacency(more.get("adjacency"))
     pairs = neighbour_search(space, relation, form=form, inside=inside, outside=outside, keep=keep)
-    return _run(
-        mechanism, more, on_progress, claim=claim, search=pairs, params=params, samples=samples,
-        time=time, confidence=confidence, seed=seed, workers=workers,
-    )  # fmt: skip
+    arguments = {
+        "mechanism": mechanism, "claim": claim, "params": params, "samples": samples, "time": time,
+        "confidence": confidence, "seed": seed, "workers": workers, "on_progress": on_progress,
+    }  # fmt: skip
+    return _run({**arguments, **more}, search=pairs)
 
 
 class TraceOptions(TypedDict, total=False):
@@ -368,12 +392,12 @@ def trace(
         raise UsageError(why, code="arguments-wrong")
     if claim is not None:
         verify(claim=claim)
-    verify(params=params, **more)
+    options = {**DEFAULTS, "params": params, **more}
+    options |= {name: OPTIONS[name].read(options[name]) for name in ("params", *more)}
     if not isinstance(noises, Integral) or not 1 <= noises <= _MAX_NOISES:
         raise refused("noises", noises, f"must be a whole number from 1 to {_MAX_NOISES:,}")
     if isinstance(follow, str) or isinstance(primitives, str):
         raise UsageError("follow and primitives must be lists", code="option-invalid")
-    options: dict[str, Any] = {**DEFAULTS, **more, "params": params or {}}
     target = _target(mechanism, options)
     return trace_pair(
         target, d1, d2, claim, seeds=int(noises), follow=follow, primitives=primitives
@@ -391,45 +415,30 @@ def _check_keywords(
 
 
 def _run(
-    mechanism: Callable[..., Any] | str | list[str],
-    more: MoreOptions,
-    on_progress: Callable[[Progress], None] | None,
+    arguments: Mapping[str, Any],
     *,
-    claim: PrivacyClaim | Literal["library"],
     pairs: tuple[NeighbouringPair, ...] = (),
     search: PairSearch | None = None,
-    params: Mapping[str, Any] | None,
-    samples: Any,
-    time: float | None,
-    **usual: Any,
 ) -> AuditResult:
-    """Run an audit with the engine and return its result. Raises UsageError for invalid arguments.
-
-    more: keyword arguments that `MoreOptions` lists.
-    pairs: pairs of inputs to audit; empty with a search for pairs.
-    usual: confidence, seed and workers.
-    """
+    """Run an audit or a search with the keyword arguments of `audit`, and return its result."""
+    mechanism, claim = arguments["mechanism"], arguments["claim"]
+    on_progress = arguments["on_progress"]
     if on_progress is not None and not callable(on_progress):
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
-    if time is not None and not isinstance(samples, DefaultSamples):
+    if arguments["time"] is not None and not isinstance(arguments["samples"], DefaultSamples):
         raise UsageError(*TWO_BUDGETS, code="options-conflict")
-    verify(params=params, **more)
-    options: dict[str, Any] = {**DEFAULTS, **more, "params": params or {}}
-    for name in ("range", "attacks"):
-        options[name] = None if options[name] is None else tuple(options[name])
+    names = [name for name in arguments if name in OPTIONS and name not in _OBJECTS]
+    options = {**DEFAULTS, **{name: OPTIONS[name].read(arguments[name]) for name in names}}
     target = _target(mechanism, options)
-    given = {one.name: options[one.name] for one in owned("audit", "run") if one.name in more}
-    is_whole = isinstance(samples, float) and samples.is_integer()  # such as 1e6
     source = None
     if isinstance(claim, str):
         # Imported only if the library of the mechanism states the claim; most users state it
         # themselves.
         from dpaudit.adapters.asking import library_claim
 
-        OPTIONS["from"].verify(claim)
-        claim, source = library_claim(target, pairs, parse_adjacency(options.get("adjacency")))
-    given |= {"samples": int(samples) if is_whole else samples, "time": time, **usual}
-    records = records_of(given)
+        OPTIONS["from"].read(claim)
+        claim, source = library_claim(target, pairs, parse_adjacency(options["adjacency"]))
+    records = records_of(options)
     spec = AuditSpec(
         name=options["name"] or target.name,
         claim=claim,
@@ -437,7 +446,7 @@ def _run(
         target=repeated(target, options["repeat"]),
         pairs=pairs,
         search=search,
-        no_trace=given.get("no_trace", DEFAULTS["no_trace"]),
+        no_trace=options["no_trace"],
         sampling=records.sampling,
         statistics=records.statistics,
         requirements=records.requirements,
@@ -452,7 +461,8 @@ def _target(
     limits = Limits(timeout=options["timeout"], memory=options["memory_limit"])
     if isinstance(mechanism, list):
         return _command(mechanism, limits, options)
-    called = {key: options[key] for key in ("params", "batch_arg", "data_arg", "rng_arg")}
+    called = {key: options[key] for key in ("batch_arg", "data_arg", "rng_arg")}
+    called["params"] = options["params"] or {}
     after = options["post_process"]
     target: CallableTarget | ImportedTarget
     if not isinstance(mechanism, str):
@@ -465,11 +475,8 @@ def _target(
             "in a configuration file",
             code="options-conflict",
         )
-    if options["isolate"] or options["python"] is not None:
+    if options["isolate"] or options["python"] is not None or limits != Limits():
         return IsolatedTarget(target=target, python=options["python"], limits=limits)
-    if limits != Limits():
-        why = "timeout and memory_limit need a separate process; add isolate=True"
-        raise UsageError(why, code="option-missing")
     return target
 
 

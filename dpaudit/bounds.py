@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.options import DEFAULTS, BoundMethod, refused, verify
+from dpaudit.auditing.option import refused
+from dpaudit.auditing.options import DEFAULTS, BoundMethod, verify
 from dpaudit.certificates.one_run import Sides
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim

@@ -147,17 +147,6 @@ def did_you_mean_file(wrong: str, names: Iterable[str], folder: str = "") -> str
     return _guess(f"{folder}/{stems[near]}" if folder not in ("", ".") else stems[near])
 
 
-def why_no_confidence(value: float, example: str) -> str | None:
-    """Return the end of an error message if `value` is not a valid confidence, in [0.5, 1), else
-    None.
-
-    example: a valid confidence, as text.
-    """
-    if 0.5 <= value < 1:
-        return None
-    return f"must be a number from 0.5 to below 1, such as {example}"
-
-
 def nearest(wrong: str, known: Iterable[str]) -> str | None:
     """Return the known name nearest to a wrong name, or None: one that differs only in case, else
     the shortest that begins with the wrong name, else a similar one (difflib)."""

@@ -7,14 +7,8 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from dpaudit.auditing.spec import (
-    AuditSpec,
-    Journaling,
-    Origin,
-    Requirements,
-    Sampling,
-    Statistics,
-)
+from dpaudit.auditing.options import Journaling, Requirements, Sampling, Statistics
+from dpaudit.auditing.spec import AuditSpec, Origin
 from dpaudit.certificates.certificate import Certificate, FixedTest
 from dpaudit.certificates.evidence import FrozenRule
 

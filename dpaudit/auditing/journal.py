@@ -39,8 +39,9 @@ import numpy as np
 from msgspec import Struct
 
 from dpaudit.auditing.ledger import Ledger
+from dpaudit.auditing.options import DrawnSeed
 from dpaudit.auditing.request import Request, differences, digest, request
-from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.time_left import Journal, Plain
 from dpaudit.errors import Given, JournalError, MechanismError, Name, UsageError
 from dpaudit.outcomes import Outcomes

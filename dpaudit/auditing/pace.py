@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 
 from dpaudit.auditing.ledger import PACING
-from dpaudit.auditing.options import MIN_SAMPLES, DefaultSamples, StopEarly, flag_of
+from dpaudit.auditing.options import MIN_SAMPLES, DefaultSamples, Stop, flag_of
 from dpaudit.auditing.schedule import SLOW_DRAW
 from dpaudit.auditing.source import Source
 from dpaudit.auditing.spec import AuditSpec, Origin
@@ -62,14 +62,14 @@ def choose(source: Source, number: int, first: Probe, second: Probe, limits: Dra
 
 
 def _with_chosen_end(spec: AuditSpec, seconds: float) -> AuditSpec:
-    """Return the audit with a value of `stop_early`; `seconds` is the duration of a draw."""
+    """Return the audit with a end that is not "auto"; `seconds` is the duration of a draw."""
     sampling = spec.sampling
-    if sampling.full or sampling.stop_early is not None:
+    if sampling.stop != "auto":
         return spec
-    end: StopEarly = "bets" if seconds > SLOW_DRAW else "confirmed"
+    end: Stop = "bets" if seconds > SLOW_DRAW else "confirmed"
     # If draws are faster than a fifth of `SLOW_DRAW`, every rerun chooses "confirmed".
-    origin = _stated(spec.origin, "stop_early", end) if seconds > SLOW_DRAW / 5 else spec.origin
-    return replace(spec, sampling=replace(sampling, stop_early=end), origin=origin)
+    origin = _stated(spec.origin, "stop", end) if seconds > SLOW_DRAW / 5 else spec.origin
+    return replace(spec, sampling=replace(sampling, stop=end), origin=origin)
 
 
 def _rate(source: Source, number: int, seconds: float, largest: int, enough: float) -> float:
@@ -114,7 +114,8 @@ def _stated(origin: Origin, option: str, value: object) -> Origin:
     if request is not None and isinstance(settings := request.get("settings"), Mapping):
         request = {**request, "settings": {**settings, option: value}}
     if command is not None:
-        command = f"{command} {flag_of(option)} {value}"
+        flag = flag_of(option)
+        command = f"{command.replace(f' {flag} auto', '')} {flag} {value}"
     return replace(origin, request=request, command=command)
 
 

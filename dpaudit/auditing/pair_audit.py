@@ -88,7 +88,7 @@ def probe(source: Source, number: int) -> Ledger:
     limits = limits_for(columns, single_draws=is_single, by_outputs=by_outputs)
     pace.choose(source, number, first, second, limits)
     spec, seconds = source.spec, source.time.pair_seconds()
-    limits = replace(limits, ends_by_bets=spec.sampling.stop_early == "bets")
+    limits = replace(limits, ends_by_bets=spec.sampling.stop == "bets")
     plan = Plan(spec.sampling.samples, seconds, limits, source.journal.clock, source.time.check)
     shown = Probe(second.reproducible, columns, first.seconds)
     ledger = Ledger(spec, number, plan, shown, source.draw, source.time.show)
@@ -200,7 +200,7 @@ class PairAudit:
         ledger, plan = self._ledger, self._plan
         sizes = enumerate(plan.learning_sizes(ledger.spent), len(ledger.blocks))
         chunks = (ToLearn((ledger.number, LEARNING, index), size) for index, size in sizes)
-        # The option `full` makes refits rarer. With a time limit it does not, since neither the
+        # `stop: never` makes refits rarer. With a time limit it does not, since neither the
         # budget nor the size of the buffer is known yet.
         full = self._spec.sampling.full and self._spec.sampling.time is None
         points, ends_by_bets = len(self._claim.points()), ledger.ends_by_bets

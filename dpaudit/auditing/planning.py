@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpaudit.auditing.options import MAX_SAMPLES
-from dpaudit.auditing.spec import AuditSpec, Requirements
+from dpaudit.auditing.options import MAX_SAMPLES, Requirements
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import (
     ESTIMATE_ALPHA,
     draws_for_rare,
@@ -74,8 +74,7 @@ def trial_of(spec: AuditSpec, draws: int = TRIAL_DRAWS) -> AuditSpec:
         samples=draws,
         time=None,
         seed=spec.sampling.seed + _SEED_OFFSET,
-        full=True,
-        stop_early=None,
+        stop="never",
         workers=1,
         executor=None,
     )

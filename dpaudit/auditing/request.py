@@ -19,15 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.options import DefaultSamples
-from dpaudit.auditing.spec import (
-    AuditSpec,
-    Journaling,
-    Origin,
-    Requirements,
-    Sampling,
-    Statistics,
-)
+from dpaudit.auditing.options import DefaultSamples, Journaling, Requirements, Sampling, Statistics
+from dpaudit.auditing.spec import AuditSpec, Origin
 from dpaudit.errors import DpauditError
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.import_path import is_file, resolve

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.options import flag_of
+from dpaudit.auditing.options import Journaling, flag_of
 from dpaudit.auditing.safeguards.kept_state import state_words
 from dpaudit.auditing.source import Source
-from dpaudit.auditing.spec import AuditSpec, Journaling
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import why_underpowered
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import (

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from dpaudit.auditing.ledger import PROBING
-from dpaudit.auditing.options import flag_of
+from dpaudit.auditing.options import Sampling, Statistics, flag_of
 from dpaudit.auditing.schedule import FIRST_CALLS
-from dpaudit.auditing.spec import AuditSpec, Sampling, Statistics
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.time_left import Journal, TimeLeft
 from dpaudit.levels.candidates import Scorer
 from dpaudit.sampling.chunks import Chunk, FirstCalls, Probe

@@ -6,38 +6,28 @@ audit. The constructor checks the values of all options and their combinations.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dpaudit.auditing.options import (
     DEFAULTS,
-    OPTIONS,
-    BoundMethod,
-    Expectation,
-    OnError,
-    StopEarly,
+    Journaling,
+    Requirements,
+    Sampling,
+    Statistics,
     flag_of,
     verify,
 )
-from dpaudit.certificates.result import Family, Grouped, Progress, Searched
+from dpaudit.certificates.result import Grouped, Progress, Searched
 from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.claims.base import ClaimSource
 from dpaudit.errors import ClaimError, DpauditError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.sampling.executors import Workers, check_executor, is_serial
 from dpaudit.targets.target import AnyTarget, RepeatedTarget
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
     from pathlib import Path
-
-
-class DrawnSeed(int):
-    """A seed that dpaudit drew at random because the user asked for `seed: random`. An audit that
-    continues a journal replaces it by the seed in the journal.
-    """
 
 
 class PairSearch(Protocol):
@@ -65,101 +55,6 @@ def _conflict(*parts: str) -> UsageError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
-    """Options that decide how an audit draws. docs/options.md describes each option under the name
-    of its field.
-    """
-
-    samples: int = DEFAULTS["samples"]
-    time: float | None = DEFAULTS["time"]
-    full: bool = DEFAULTS["full"]
-    stop_early: StopEarly | None = DEFAULTS["stop_early"]
-    seed: int = DEFAULTS["seed"]
-    workers: Workers = DEFAULTS["workers"]
-    executor: Executor | str | None = DEFAULTS["executor"]
-    on_error: OnError = DEFAULTS["on_error"]
-
-    def __post_init__(self) -> None:
-        _verify(self)
-        if self.full and self.stop_early is not None:
-            why = " continues after a refutation; leave one of them out"
-            raise _conflict(Name("full"), " with ", Name("stop_early"), why)
-        check_executor(self.executor, self.workers)
-
-    @property
-    def draws_ahead(self) -> bool:
-        """Whether worker processes make the draws from the start of the audit, ahead of the
-        learning in this process.
-        """
-        return not is_serial(self.executor, self.workers)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
-    """Options that decide how evidence is computed from draws, and the family of the audit.
-
-    family: the audits with which this audit shares one false-alarm probability (docs/method.md §9).
-        `confidence` is then 1 minus this audit's share of that probability.
-    """
-
-    confidence: float = DEFAULTS["confidence"]
-    bound: BoundMethod = DEFAULTS["bound"]
-    range: tuple[Any, ...] | None = DEFAULTS["range"]
-    exact: bool = DEFAULTS["exact"]
-    floating_point: bool = DEFAULTS["floating_point"]
-    timing: bool = DEFAULTS["timing"]
-    attacks: tuple[Any, ...] = DEFAULTS["attacks"]
-    family: Family | None = None
-
-    def __post_init__(self) -> None:
-        _verify(self)
-        of_draws = [*sorted(self.switches - {"exact"}), *(["attacks"] if self.attacks else [])]
-        if self.exact and of_draws:
-            why = " makes no draws; give one of them"
-            raise _conflict(Name(of_draws[0]), " needs draws, and ", Name("exact"), why)
-
-    @property
-    def switches(self) -> frozenset[str]:
-        """Names of the options in this record that are switched on."""
-        return frozenset(one.name for one in fields(self) if getattr(self, one.name) is True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirements:
-    """The options that decide whether the result of an audit counts as passed."""
-
-    require_power: float | None = DEFAULTS["require_power"]
-    require_rare: float | None = DEFAULTS["require_rare"]
-    allow_underpowered: bool = DEFAULTS["allow_underpowered"]
-    strict: bool = DEFAULTS["strict"]
-    expect: Expectation | None = DEFAULTS["expect"]
-
-    def __post_init__(self) -> None:
-        _verify(self)
-        for name in ("require_power", "require_rare"):
-            if getattr(self, name) is not None and self.allow_underpowered:
-                allowed, why = Name("allow_underpowered"), ", not both: they ask for opposites"
-                raise _conflict("give ", Name(name), " or ", allowed, why)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Journaling:
-    """The options that decide where the draws of an audit are recorded, and whether to continue an
-    earlier run."""
-
-    journal: str | os.PathLike[str] | None = DEFAULTS["journal"]
-    resume: bool = DEFAULTS["resume"]
-
-    def __post_init__(self) -> None:
-        _verify(self)
-        if self.resume and self.journal is None:
-            why = " needs the journal to continue from; give "
-            raise UsageError(
-                Name("resume"), why, Name("journal"), " DIR as well", code="option-missing"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """Where the settings of an audit come from.
 
@@ -183,37 +78,6 @@ class Origin:
             return str(error)
         flags = self.flags
         return "".join(error.spelled(lambda name: flag_of(name) if name in flags else str(name)))
-
-
-class OptionRecords(NamedTuple):
-    """The options of an audit, in the records of `AuditSpec` that hold them."""
-
-    sampling: Sampling
-    statistics: Statistics
-    requirements: Requirements
-    journaling: Journaling
-
-
-def records_of(options: Mapping[str, Any]) -> OptionRecords:
-    """Return options, by name, as records. An option that is missing has its default."""
-    return OptionRecords(
-        Sampling(**_of(Sampling, options)),
-        Statistics(**_of(Statistics, options)),
-        Requirements(**_of(Requirements, options)),
-        Journaling(**_of(Journaling, options)),
-    )
-
-
-def _of(kind: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    return {field.name: options[field.name] for field in fields(kind) if field.name in options}
-
-
-def _verify(options: Any) -> None:
-    """Raise UsageError if a field of a record of options has a value that its option does not
-    allow.
-    """
-    names = [field.name for field in fields(options) if field.name in OPTIONS]
-    verify(**{name: getattr(options, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

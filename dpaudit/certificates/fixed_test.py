@@ -222,7 +222,7 @@ def _ahead(event: EventCount) -> tuple[int, int, int, int]:
 
 STOPPED = (
     "range: no interval for ε, because the run stopped at the refutation, before its planned end; "
-    "full: true continues to the end"
+    "stop: never continues to the end"
 )
 
 

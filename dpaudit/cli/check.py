@@ -1,4 +1,4 @@
-"""`dpaudit check`: load everything that `dpaudit run` would load, and report every problem."""
+"""`dpaudit check`: load what `dpaudit run` would load, and report the first error of each audit."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
     a program must print its first line within 10 seconds. Without arguments, dpaudit checks the
     files that dpaudit run would run.
 
-    Exit code 0 if there is no problem, else 2. Every problem is reported on one line.
+    Exit code 0 if there is no problem, else 2. Each audit reports its first error, on one line.
     """
     # Imported inside the function, so that other commands need not import PyYAML and NumPy.
-    from dpaudit.config.checking import check_config
+    from dpaudit.config.loading import check_config
     from dpaudit.config.project import here
 
     stdout = ctx.with_resource(set_apart())
@@ -51,7 +51,7 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
     files = files or tuple(map(Path, project.files()))
     wrong = 0
     for file in dict.fromkeys(files):
-        found = check_config(file, project)
+        found = check_config(file, project=project)
         debug = bool(ctx.meta.get(DEBUG))
         problems = [error_line(error, debug=debug) for error in found.problems]
         problems += _unloadable(_imported(found.specs), debug=debug)
@@ -62,7 +62,7 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
             click.echo(folded(visible(text)), err=True)
         wrong += len(problems)
         if not problems:
-            said = f"{file}: {counted(found.audits, 'audit')}"
+            said = f"{file}: {counted(len(found.specs), 'audit')}"
             for text in dict.fromkeys(_underpowered(found.specs)):
                 click.echo(folded(visible(text)), err=True)
             click.echo(said, file=stdout)

@@ -11,29 +11,23 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.options import AuditCommand
 from dpaudit.cli.report import read_results
-from dpaudit.cli.saving import STDOUT, add_at_end, destinations, write_whole
+from dpaudit.cli.saving import add_at_end, destinations
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.comparison import compare as compared
-from dpaudit.reports.comparison import render, render_markdown
+from dpaudit.reports.comparison import render
 from dpaudit.reports.json import Document
-from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.text import unended
 
-_RENDERERS = {"text": render, "markdown": render_markdown}
 _FILE = click.Path(path_type=Path, allow_dash=True)
 
 
 @click.command(cls=AuditCommand)
 @click.argument("old", type=_FILE)
 @click.argument("new", type=_FILE)
-@some_flags(
-    report="Also write the comparison to a file (repeatable). Formats: text or markdown. Without a "
-    "file, it goes to standard output.",
-)
 @some_flags("debug")
-def compare(old: Path, new: Path, report: list[str]) -> int:
-    """Compare the results in NEW with those in OLD, audit by audit. dpaudit run --json writes such
-    files.
+def compare(old: Path, new: Path) -> int:
+    """Compare the results in NEW with those in OLD, audit by audit, in a table of Markdown. dpaudit
+    run --json writes such files.
 
     \b
     Exit codes:
@@ -42,13 +36,6 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
          new audit that is not as expected
       2  files that cannot be compared, or a NEW whose run did not end
     """
-    wanted = destinations(None, report, [old, new], formats=tuple(_RENDERERS))
-    by_format = {FORMATS[name]: shown for name, shown in _RENDERERS.items()}
-    for to in wanted:
-        if to.format not in by_format:
-            raise UsageError(
-                f"--report: compare writes {' and '.join(_RENDERERS)}", code="report-format-unknown"
-            )
     if old == new or (old.exists() and new.exists() and old.samefile(new)):
         raise UsageError(
             f"{old} and {new} are one file, in which nothing can have changed", code="file-twice"
@@ -58,19 +45,10 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     remarks = [f"{file}: {said}" for file, said in missing if said]
     (_, old_results), (_, new_results) = read
     comparison = compared(old_results.results, new_results.results, remarks, new_results.not_run)
-    is_shown = False
-    for to in wanted:
-        text = by_format[to.format](comparison)
-        if to.is_added:
-            add_at_end(Path(to.file), text)
-        elif to.file == STDOUT:
-            click.echo(text, nl=False)
-            is_shown = True
-        else:
-            write_whole(Path(to.file), text)
-    # Show the comparison as text on standard output or, if a report such as JSON has been written
-    # there, on standard error. `dpaudit run` does the same.
-    click.echo(render(comparison), nl=False, err=is_shown)
+    text = render(comparison)
+    click.echo(text, nl=False)
+    for summary in destinations(None, [], [old, new]):  # the summary of the step in GitHub Actions
+        add_at_end(Path(summary.file), text)
     if comparison.regressions:
         return exit_codes.VIOLATION
     # The file NEW may lack audits, because its run was interrupted. Such an audit might have shown

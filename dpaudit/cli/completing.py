@@ -1,7 +1,6 @@
 """Complete the command line when the user presses Tab in a shell.
 
-The shell starts dpaudit at each press of Tab, so this must be fast. NumPy and SciPy are replaced by
-empty stand-ins, since the process only needs the names of commands and options.
+Names of mechanisms come from the syntax tree of their file, which is not imported.
 """
 
 from __future__ import annotations
@@ -11,10 +10,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import click
@@ -28,7 +24,6 @@ from click.shell_completion import (
 VARIABLE = "_DPAUDIT_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 _ASKED = tuple(f"{shell}_{what}" for shell in SHELLS for what in ("source", "complete"))
-_HEAVY = ("numpy", "scipy")
 
 Completer = Callable[[click.Context, click.Parameter, str], Sequence[Any]]
 
@@ -47,7 +42,6 @@ def begin() -> bool:
         # typing.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     add_completion_class(_Bash)
-    sys.meta_path.insert(0, _StandIns())
     return True
 
 
@@ -85,67 +79,6 @@ class _Bash(BashComplete):
         if item.type == "plain" and value and not self._is_quoted:
             value = shlex.quote(value)  # bash does not quote what it inserts
         return f"{item.type},{value}"
-
-
-class _StandIns(MetaPathFinder, Loader):
-    """Import hook that makes shell completion fast: imports of NumPy and SciPy, which are slow,
-    give stand-in modules (`_StandIn`), unless the libraries are already imported."""
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        is_heavy = name.partition(".")[0] in _HEAVY
-        return ModuleSpec(name, self, is_package=True) if is_heavy else None
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return _StandIn(spec.name)
-
-    def exec_module(self, module: ModuleType) -> None:
-        pass
-
-
-class _StandIn(ModuleType):
-    """A module that replaces a module of NumPy or SciPy while a command line is completed, since
-    their import is slow. Every attribute of the module is the class `_Anything`."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Anything
-
-
-class _AnyOperation(type):
-    """Metaclass of `_Anything`, the class that stands in for all objects of NumPy and SciPy while
-    a command line is completed. Operations on the class, such as + or an index, return the class
-    itself, so that modules that use these objects can be imported."""
-
-    def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return cls
-
-    def __iter__(cls) -> Any:
-        return iter(())
-
-    def __len__(cls) -> int:
-        return 0
-
-
-def _itself(cls: Any, *_: Any) -> Any:
-    return cls
-
-
-_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
-_BINARY = (*_ARITHMETIC, "and", "or", "xor", "lshift", "rshift")
-_OTHERS = ("getitem", "neg", "pos", "abs", "invert", "lt", "le", "gt", "ge")
-for _name in (*_OTHERS, *_BINARY, *(f"r{name}" for name in _BINARY)):
-    setattr(_AnyOperation, f"__{_name}__", _itself)
-
-
-class _Anything(metaclass=_AnyOperation):
-    """A stand-in for any class, function or number of NumPy and SciPy. With it, shell completion
-    declares the commands without importing these slow libraries."""
-
-    def __new__(cls, *_: Any, **__: Any) -> Any:
-        return _Anything
 
 
 def _formats(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:

@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 import itertools
-import re
 import secrets
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from dpaudit.auditing import options as table
-from dpaudit.auditing.options import OPTIONS, Kind, Option, owned
-from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.auditing.option import Option, plain_number
+from dpaudit.auditing.options import OPTIONS, DrawnSeed, owned
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import (
     conflict_message,
     implied_definition,
     missing_parameters,
-    required_parameters,
 )
 from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.messages import folded
-from dpaudit.cli.options import NUMBER, USUAL, Choice, option
-from dpaudit.config.targets import parse_duration
+from dpaudit.cli.options import USUAL, Choice, option
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
-from dpaudit.inputs.datasets import FILE, parse_dataset
+from dpaudit.inputs.datasets import parse_dataset
 from dpaudit.inputs.decoding import check_read
 from dpaudit.inputs.pairs import NeighbouringPair, several_more, unlike_inputs
-from dpaudit.inputs.values import IMPORT
 from dpaudit.wording import visible
 
 Command = Callable[..., Any]
 
-_DIGITS = 100
-# Largest number of characters of an input that a message shows as an example.
-_MAX_EXAMPLE = 60
 # Largest number of characters of a list of choices in the first column of the help.
 _MAX_CHOICE = 60
 # Key in the `meta` dict of click's context. Its value is the list of warnings about flags that may
@@ -80,43 +71,22 @@ def _named_values(
 def whole_number(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
     """Return a whole number that was written as 1000000, 1_000_000, 1,000,000 or 1e6, or None if
     the flag was not given. Raises UsageError for any other text."""
-    if text is None:
-        return None
-    try:
-        number = Decimal(text.replace(",", ""))  # Decimal accepts underscores, and is exact
-        if number.adjusted() >= _DIGITS:  # int(number) would write out all digits
-            raise UsageError(
-                f"{param.opts[0]} {text!r} is too large; give at most {_DIGITS} digits",
-                code="option-invalid",
-            )
-        if number == number.to_integral_value():
-            return int(number)
-    except ArithmeticError:  # the text is not a finite number
-        pass
+    number = None if text is None else plain_number(text, is_whole=True)
+    if text is None or isinstance(number, int):
+        return number
     raise UsageError(
         f"{param.opts[0]} {text!r} must be a whole number, e.g. 1_000_000 or 1e6",
         code="option-invalid",
     )
 
 
-def _processes(
-    ctx: click.Context, param: click.Parameter, text: str | None
-) -> int | float | str | None:
-    """Return the number of processes as an int. Return any other text, such as `auto`,
-    unchanged."""
-    try:
-        return whole_number(ctx, param, text)
-    except UsageError:
-        return text  # the check of the option refuses any text but auto
-
-
-def _duration(_: click.Context, param: click.Parameter, text: str | None) -> str | None:
-    """Return the text of a duration, such as `10min`, unchanged after a check. Raises UsageError
-    for a text that is not a duration."""
-    if text is not None:
-        name = str(param.name)
-        OPTIONS[name].verify(parse_duration(text, name))
-    return text
+def _read(_: click.Context, param: click.Parameter, text: str | None) -> Any:
+    """Return the value of a number, and the checked text of a duration or size."""
+    if text is None:
+        return None
+    option = OPTIONS[str(param.name)]
+    value = option.read(text)
+    return value if option.help.read is None else text
 
 
 def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
@@ -127,33 +97,36 @@ def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int |
         if not ctx.params.get("resume"):  # a resumed run uses the seed of its journal
             click.echo(f"--seed random drew {drawn}; --seed {drawn} repeats this run", err=True)
         return drawn
-    if text is not None and not text.isdecimal():
-        raise UsageError(
-            f"--seed {text!r} must be a whole number, at least 0, or random", code="option-invalid"
-        )
-    return None if text is None else int(text)
+    return None if text is None else _read(ctx, param, text)
 
 
-# Maps each kind of option to the arguments for click.option. An option of any other kind takes a
-# word from a list, or any text.
-_READERS: Mapping[Kind, dict[str, Any]] = {
-    table.SWITCH: {"is_flag": True},
-    table.COUNT: {"count": True},
-    table.NUMBER: {"type": NUMBER},
-    table.WHOLE: {"callback": whole_number},
-    table.PROCESSES: {"callback": _processes},
-    table.SEED: {"callback": _seed},
-    table.DURATION: {"callback": _duration},
-    table.DATASET: {"callback": _value},
-    table.ARGUMENTS: {"callback": _value},
-    table.OUTPUTS: {"callback": _value},
-    table.NAMED: {"callback": _named_values, "multiple": True},
-    table.PATHS: {"callback": lambda *given: list(given[-1]), "multiple": True},
+# Maps options to arguments for click.option, if they do not follow from the type.
+_LIST = {"callback": lambda *given: list(given[-1]), "multiple": True}
+_READERS: Mapping[str, dict[str, Any]] = {
+    "d1": {"callback": _value},
+    "d2": {"callback": _value},
+    "init": {"callback": _value},
+    "range": {"callback": _value},
+    "attacks": _LIST,
+    "report": _LIST,
+    "params": {"callback": _named_values, "multiple": True},
+    "seed": {"callback": _seed},
+    "verbose": {"count": True},
 }
-_USUAL_CLAIM = "--epsilon 1"
-# Values of parameters in the examples of error messages, as in `--epsilon 1 --delta 1e-5`. Any
-# other parameter has its name in capitals as value, as in `--mu MU`.
-_EXAMPLES = {"epsilon": "1", "delta": "1e-5"}
+
+
+def _reader(option: Option) -> dict[str, Any]:
+    """Return the arguments for click.option that read the value of an option."""
+    if option.name in _READERS:
+        return {**_READERS[option.name], "metavar": option.help.metavar or None}
+    if option.type is bool:
+        return {"is_flag": True}
+    if option.choices:
+        is_long = len("|".join(option.choices)) > _MAX_CHOICE
+        return {"type": Choice(option.choices), **({"metavar": "NAME"} if is_long else {})}
+    if option.is_number:
+        return {"callback": _read, "metavar": option.help.metavar or "NUMBER"}
+    return {"metavar": option.help.metavar} if option.help.metavar else {}
 
 
 def some_flags(
@@ -229,20 +202,14 @@ def outside_flags(section: str) -> Callable[[Command], Command]:
 def _flag_of(one: Option, other_help: str | None, **more: Any) -> Callable[[Command], Command]:
     if one.name == "debug":
         return debug_option
-    extra = dict(_READERS.get(one.kind, {}))
-    if one.kind.choices:
-        extra["type"] = Choice(one.kind.choices)
-        if len("|".join(one.kind.choices)) > _MAX_CHOICE:
-            extra["metavar"] = "NAME"
-    elif one.metavar or one.kind.metavar:
-        extra["metavar"] = one.metavar or one.kind.metavar
+    extra = _reader(one)
     default = f" Default: {one.default_words}." if one.default_words not in ("", "required") else ""
-    names = [name for name in (one.short, one.flag, one.name) if name]
+    names = [name for name in (one.help.short, one.flag, one.name) if name]
     # click must read --resume before --seed, since the reader of --seed needs the value of
     # --resume.
     extra |= {"shell_complete": COMPLETERS.get(one.name), "is_eager": one.name == "resume"}
-    extra |= {"section": USUAL if one.usual else one.section, **more}
-    return option(*names, help=other_help or f"{one.help}{default}", **extra)
+    extra |= {"section": USUAL if one.help.usual else one.help.section, **more}
+    return option(*names, help=other_help or f"{one.help.text}{default}", **extra)
 
 
 def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
@@ -257,10 +224,9 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
         and OPTIONS[name].of not in ("file", "run")
     }
     settings = {name: value for name, value in explicit.items() if name not in _CLAIM}
-    for name, value in settings.items():
-        # Checked here, since later checks name a file, and `init` and `sensitivity` have none.
-        if OPTIONS[name].kind in (table.NUMBER, table.ARGUMENTS):
-            OPTIONS[name].verify(value)
+    for name in ("init", "samples"):
+        if name in settings:  # commands without an audit read them nowhere else
+            OPTIONS[name].read(settings[name])
     claim = {name: explicit[name] for name in _CLAIM if name in explicit}
     return {**settings, "claim": claim} if claim else settings
 
@@ -302,75 +268,7 @@ def check_complete(
     definition = claim.get("definition") or implied_definition(claim)
     incomplete = [] if "from" in claim else missing_parameters(claim, definition)
     absent = [name for name in needed if name not in settings] + incomplete
-    if claim and incomplete:
-        example = example.replace(_USUAL_CLAIM, _completed(claim, definition))
-    for name in needed:
-        if name in settings:  # the value that was given need not be repeated
-            example = _with_value(example, name, "…")
-    given = [name for name in ("d1", "d2") if name in settings]
-    if len(given) == 1 and given[0] in needed:
-        (other,) = {"d1", "d2"}.difference(given)
-        text = _neighbour_text(settings[given[0]], settings.get("adjacency")) or other.upper()
-        example = _with_value(example, other, text)
     check_given(dict.fromkeys(absent), f"{what} looks like {example}")
-
-
-def _with_value(example: str, name: str, text: str) -> str:
-    """Return a command with `text` in place of the value of a flag."""
-    return re.sub(rf"(?<=--{name}) ('[^']*'|\S+)", lambda _: f" {text}", example)
-
-
-def _neighbour_text(dataset: Any, adjacency: Any) -> str:
-    """Return an example of a neighbour of a dataset, of the same shape, as written in a shell.
-    Return "" if there is no short example.
-
-    dataset: the value of the flag --d1 or --d2.
-    adjacency: the value of the flag --adjacency; None if it was not given.
-    """
-    if adjacency not in (None, "add-remove", "replace"):
-        return ""
-    from dpaudit.cli.init_files import in_yaml  # only for this message
-
-    neighbour = _neighbour(dataset, same_size=adjacency == "replace")
-    text = in_yaml(neighbour)  # compared as text, since .nan is not equal to itself
-    is_example = text != in_yaml(dataset) and len(shlex.quote(text)) <= _MAX_EXAMPLE
-    return shlex.quote(text) if is_example else ""
-
-
-def _neighbour(value: Any, *, same_size: bool) -> Any:
-    """Return a dataset with one record less or, if `same_size`, with another last record. Return
-    the dataset itself if it has no records."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return value + 1
-    if isinstance(value, str):
-        is_reference = value.startswith((FILE, IMPORT))
-        return value if is_reference else "b" if value == "a" else "a"
-    if isinstance(value, list):
-        if same_size:
-            return [*value[:-1], *(_neighbour(one, same_size=True) for one in value[-1:])]
-        return value[:-1] if len(value) > 1 else [*value, *(value or [0])]
-    if isinstance(value, dict) and value:
-        last = [*value][-1]
-        are_columns = all(isinstance(column, list) for column in value.values())
-        return {
-            key: _neighbour(part, same_size=same_size or key == "tuple")
-            if are_columns or key == last
-            else part
-            for key, part in value.items()
-        }
-    return value
-
-
-def _completed(claim: dict[str, Any], definition: str) -> str:
-    """Return the flags of a claim as one text, such as `--epsilon 1 --delta DELTA`: the given
-    values, and a name in capitals for each missing value."""
-    flags = [f"--definition {definition}"] if "definition" in claim else []
-    for name in required_parameters(definition):
-        value = claim.get(name, _EXAMPLES.get(name, name.upper()))
-        flags.append(f"--{name} {value:g}" if isinstance(value, float) else f"--{name} {value}")
-    return " ".join(flags)
 
 
 def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:

@@ -1,85 +1,105 @@
-"""`dpaudit init`: write a configuration file, a test and a workflow for a mechanism, and run a
-first audit."""
+"""`dpaudit init`: write an audit, a test and a workflow for a mechanism, and run the audit.
+
+The files are templates, filled in with the flags and with what the signature of the mechanism
+states. FILL_IN stands for every other value. An audit and a test are added to files that exist.
+"""
 
 from __future__ import annotations
 
+import ast
+import datetime
+import inspect
+import json
 import math
 import os
+import re
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+from urllib.parse import urlsplit
 
 import click
 
-from dpaudit.adapters.loading import load_mechanism
-from dpaudit.auditing.options import DEFAULTS, OPTIONS
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.auditing.options import owned
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import implied_definition, missing_parameters
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_batch
 from dpaudit.cli.completing import targets as complete_targets
-from dpaudit.cli.flags import given_settings, some_flags
+from dpaudit.cli.flags import check_target, given_settings, some_flags
 from dpaudit.cli.group import DEBUG
-from dpaudit.cli.init_files import (
-    CONFIG,
-    FILES,
-    TEST,
-    UNKNOWN,
-    WORKFLOW,
-    Start,
-    contents,
-    requirement,
-)
 from dpaudit.cli.options import USUAL, AuditCommand, option
-from dpaudit.cli.saving import check_writable, write_together
-from dpaudit.cli.signature import (
-    CLAIMED,
-    Guess,
-    Reading,
-    claimed_defaults,
-    fitting,
-    guess,
-    read,
-)
+from dpaudit.cli.saving import write_together
 from dpaudit.cli.streams import set_apart
-from dpaudit.config.building import build_claims, build_spec
-from dpaudit.config.project import Project, here
-from dpaudit.config.settings import FILL_IN
-from dpaudit.errors import DpauditError, UsageError
-from dpaudit.import_path import is_file, resolve, split
-from dpaudit.inputs.adjacency import parse_adjacency
-from dpaudit.inputs.datasets import load_dataset, parse_dataset
-from dpaudit.inputs.decoding import check_read
-from dpaudit.inputs.values import resolved, written
-from dpaudit.outcomes import Raised
+from dpaudit.config.building import build_spec
+from dpaudit.config.project import here
+from dpaudit.config.settings import FILL_IN, escaped, holes
+from dpaudit.errors import ConfigurationError, UsageError
+from dpaudit.import_path import is_file, public_callables, resolve, split
+from dpaudit.inputs.values import written
+from dpaudit.inputs.yaml_values import compose
 from dpaudit.reports.layout import wrap
-from dpaudit.targets.target import ImportedTarget
-from dpaudit.wording import did_you_mean
+from dpaudit.targets.parameters import BATCH, RNG
 
-_TARGET = ("init", "call", "factory", "params", "batch_arg", "data_arg", "rng_arg", "post_process")
-_FLAGS = ("epsilon", "delta", "d1", "d2", "params")
-_MAKING = ("init", "call", "factory")
-_MORE = (
-    *("batch_arg", "data_arg", "rng_arg", "post_process", "as", "adjacency"),
-    *(one for one in CLAIMED if one not in _FLAGS),
-    *("group", "definition"),
+CONFIG = Path("audits.yaml")
+TEST = Path("test_privacy.py")
+WORKFLOW = Path(".github/workflows/privacy.yml")
+FILES = (CONFIG, TEST, WORKFLOW)
+
+_TARGET = ("init", "call", "factory", "params")
+_ROLES = ("batch_arg", "data_arg", "rng_arg", "post_process")
+_CLAIM = tuple(one.name for one in owned("claim") if one.name != "from")
+# Keys of an audit in the order in which they are written.
+_KEYS = (
+    *("name", "mechanism", *_TARGET, *_ROLES, "claim"),
+    *("d1", "d2", "as", "adjacency", "samples"),
 )
-# Possible numbers of draws of the first audit. The file gets the largest number whose draws take at
-# most `_MAX_SECONDS` (10 s), or the smallest number if even its draws take longer.
-_BUDGETS = (100_000, 10_000, 1_000)
-# Longest time that the draws of the first audit may take, in seconds.
-_MAX_SECONDS = 10.0
-# Number of draws of each input in the first round of measuring the speed.
-_FIRST_DRAWS = 3
-# Largest number of rounds of measuring the speed. After a round of less than `_SHORT_SECONDS`
-# seconds, the next one has ten times as many draws: a call of a mechanism that draws in batches may
-# take as long for 3 draws as for 300.
-_MAX_ROUNDS, _SHORT_SECONDS = 3, 0.1
+_CONFIG = """\
+# Audits for: dpaudit run audits.yaml
+# docs/configuration.md and docs/options.md describe all keys; for editors,
+# `dpaudit schema config` prints their JSON schema.
+version: 1
+audits:
+"""
+_TEST = '''\
+"""Privacy claims, tested by dpaudit."""
+
+from dpaudit.testing import assert_private
+'''
+_FUNCTION = """
+
+def test_{name}_is_private():
+{imports}    assert_private(
+        {arguments},
+    )
+"""
+_WORKFLOW = """\
+# Tests the privacy claims at every change.
+name: privacy
+on:
+  push:
+  pull_request:
+permissions:
+  contents: read
+jobs:
+  audit:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v5
+      - uses: actions/setup-python@v6
+        with:
+          python-version: "{python}"
+      # dpaudit, and the packages that the mechanism imports.
+      - run: pip install {requirement} pytest
+{installs}      - run: dpaudit run audits.yaml --report github
+      # The test also runs if the audits fail, so that one run shows both results.
+      - run: pytest test_privacy.py
+        if: success() || failure()
+"""
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @click.command(
@@ -90,461 +110,275 @@ Examples:
   dpaudit init mine.py:noisy_count --epsilon 1 --d1 '[1, 2, 3]' --d2 '[1, 2]'""",
 )
 @click.argument("target", metavar="TARGET", shell_complete=complete_targets)
-@some_flags(*_FLAGS)
-@some_flags(
-    samples=f"Draws of both inputs together. Default: {_BUDGETS[0]:,}, fewer if a draw is slow."
-)
-@some_flags(*_MAKING, *_MORE)
-@option("--force", is_flag=True, section=USUAL, help="Replace existing files.")
+@some_flags(*_CLAIM, *_TARGET, *_ROLES, "d1", "d2", "as", "adjacency", "samples")
 @option("--no-run", is_flag=True, section=USUAL, help="Write the files without running the audit.")
 @some_flags("debug")
 @click.pass_context
-def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags: Any) -> int:
-    """Write audits.yaml, test_privacy.py and a GitHub workflow for TARGET, and run a first audit.
+def init(ctx: click.Context, /, target: str, no_run: bool, **flags: Any) -> int:
+    """Write audits.yaml, test_privacy.py and a GitHub workflow for TARGET, and run the audit.
 
-    TARGET is package.module:function or path/to/file.py:function. dpaudit reads missing values
-    from its signature, or asks for them on a terminal. The files have FILL_IN in place of values
-    that are still unknown.
+    TARGET is package.module:function or path/to/file.py:function. If audits.yaml and
+    test_privacy.py exist, init adds an audit and a test to them, and changes nothing else. FILL_IN
+    stands for a value that neither a flag nor the signature of TARGET states.
     """
-    settings = given_settings(ctx, flags)
-    if "samples" in settings:  # checked here, since no audit is built while a value is missing
-        OPTIONS["samples"].verify(settings["samples"])
-    _check_names_one(target)
-    target = _from_here(target)
+    check_target(target, ", which init writes; name a mechanism, such as mine.py:function")
     stdout = ctx.with_resource(set_apart())
-    resolve(target)  # first: a wrong target matters more than files that exist
-    # Checked before the user is asked any question, so that no answers are lost.
-    _check_free(FILES, force=force)
-    wanted = requirement()
-    start = _started(target, settings, here())
-    texts = contents(start, wanted)
+    target = _from_here(target)
+    settings = _settings(target, given_settings(ctx, flags))
+    unfilled = [".".join(map(str, path)) for path in holes(settings)]
+    spec = None if unfilled else _checked(settings)
+    texts = {CONFIG: _with_audit(settings), TEST: _with_test(settings)}
+    if not WORKFLOW.exists():
+        texts[WORKFLOW] = _workflow()
+    added = [path for path in texts if path.exists()]
     write_together({path: text.encode() for path, text in texts.items()})
     for path in texts:
-        click.echo(f"wrote {path}", file=stdout)
-    origin = _origin() if wanted == UNKNOWN else ""
-    if start.holes:
-        click.echo(f"\n{_to_fill_in(start)}{origin}", file=stdout)
-        return exit_codes.NOTHING_FOUND
-    if no_run:
-        click.echo(f"\n{_next(None)}{origin}", file=stdout)
-        return exit_codes.NOTHING_FOUND
-    click.echo(file=stdout)
-    result, code = _audited(ctx)
-    Printer([result.name], quiet=False, verbose=0, to=stdout).show(result)
-    click.echo(f"\n{_next(result)}{origin}", file=stdout)
+        click.echo(f"{'added to' if path in added else 'wrote'} {path}", file=stdout)
+    unfilled += ["dpaudit"] if FILL_IN in texts.get(WORKFLOW, "") else []
+    if unfilled:
+        said = f"To be filled in, where the files say FILL_IN: {', '.join(unfilled)}."
+        click.echo("\n" + "\n".join(wrap(said)), file=stdout)
+    code = exit_codes.NOTHING_FOUND
+    if spec is not None and not no_run:
+        code = _run(ctx, spec, stdout)
+    click.echo(f"\nNext: dpaudit run {CONFIG}; pip install pytest; pytest {TEST}", file=stdout)
     return code
 
 
-def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
-    """Return a `Start`: the settings of a first audit, from flags, answers at the terminal, and the
-    mechanism's signature.
-
-    project: settings of the project; its defaults are written into the files.
-    """
-    made = {key: settings[key] for key in _TARGET if key in settings}
-    defaults = claimed_defaults(resolve(target))
-    claim = _claim(dict(settings.get("claim", {})), target, defaults)
-    # Convert numbers of the claim to float, since some libraries refuse an int.
-    known = {name: _float(claim[name]) for name in CLAIMED if name in claim}
-    reading = read(_target(target, made), known)
-    reading = _asked(reading, known)
-    made |= _read_of(reading.target)
-    mechanism = None
-    if reading.is_complete:
-        mechanism = load_mechanism(_resolved(reading.target))
-    inputs, remarks = _inputs(reading, settings, mechanism)
-    has_inputs = FILL_IN not in (inputs["d1"], inputs["d2"])
-    samples = settings.get("samples") or project.settings.get("samples")
-    samples = samples or _samples(mechanism if has_inputs else None, inputs)
-    confidence = project.settings.get("confidence")
-    if reading.methods:
-        made["call"] = FILL_IN
-    found = {"name": target.rpartition(":")[2], "mechanism": target, **made, "claim": claim}
-    remarks["claim"] = "The claim to test."
-    remarks |= _on_defaults(reading, known, settings)
-    remarks["samples"] = "Draws of both inputs together. More draws find smaller leaks."
-    numbers = {
-        "samples": samples,
-        "confidence": confidence or DEFAULTS["confidence"],
-        "seed": project.settings.get("seed", DEFAULTS["seed"]),
-    }
-    remarks["confidence"] = (
-        "1 minus the probability of a false alarm. With the same seed, a run makes the same draws."
-    )
-    start = Start({**found, **inputs, **numbers}, remarks, reading.methods)
-    if confidence is not None:
-        start = replace(start, confidence_of_tests=confidence)
-    if not start.holes:
-        # Build the audit only to raise the errors that `dpaudit run` would raise for this file.
-        build_spec(start.settings, project)
-    return start
-
-
-def _on_defaults(
-    reading: Reading, known: Mapping[str, Any], settings: Mapping[str, Any]
-) -> dict[str, str]:
-    """Return comments for the keys `init` and `params` of the configuration file, which hold
-    arguments of the mechanism, as a dict {key: comment}.
-
-    A comment is about arguments that have the name of a claim's parameter, such as epsilon, and
-    that the user did not give. It says whether such an argument has its default or the claimed
-    number. A key without such arguments has no comment.
-    """
-    remarks = {}
-    for key in ("init", "params"):
-        arguments = getattr(reading.target, key)
-        if not isinstance(arguments, Mapping):
-            continue
-        texts = [
-            _on_default(name, default, arguments[name], known)
-            for name, default in reading.defaults.items()
-            if name in arguments and name not in settings.get(key, ())
-        ]
-        if any(texts):
-            remarks[key] = " ".join(filter(None, texts))
-    return remarks
-
-
-def _on_default(name: str, default: Any, value: Any, known: Mapping[str, Any]) -> str:
-    if value == FILL_IN:
-        return f"{name} has the default {default:g}: put in the claimed number."
-    if name in known:
-        is_claimed = value == known[name]
-        return f"{name} is the claim's; its default is {default:g}." if is_claimed else ""
-    return f"{name}={default:g} is the default: the claim has no {name}."
-
-
-def _float(value: Any) -> Any:
-    return value if value == FILL_IN else float(value)
-
-
-def _check_names_one(target: str) -> None:
-    """Raise UsageError if `target` names a configuration file, where the command needs a
-    mechanism."""
-    if target.endswith((".yaml", ".yml")):
-        there = f"; to run its audits: dpaudit run {target}" if Path(target).is_file() else ""
-        raise UsageError(
-            f"{target!r} is a file of audits, which init writes; name a mechanism, such as "
-            f"mine.py:function{there}",
-            code="wrong-kind-of-file",
-        )
-
-
 def _from_here(target: str) -> str:
-    """Return an import path such as `file.py:name` with its file relative to the working directory.
-    A path without a file is returned unchanged."""
+    """Return a target such as `file.py:name` with its file relative to the working directory."""
     module, attribute = split(target)
     if not is_file(module):
         return target
-    file = Path(os.path.normpath(Path(os.getcwd()) / module))
-    here = Path(os.getcwd())
-    return f"{file.relative_to(here)}:{attribute}" if file.is_relative_to(here) else target
+    folder = Path(os.getcwd())
+    file = Path(os.path.normpath(folder / module))
+    return f"{file.relative_to(folder)}:{attribute}" if file.is_relative_to(folder) else target
 
 
-def _target(path: str, made: Mapping[str, Any]) -> ImportedTarget:
-    return ImportedTarget(path=path, **{key: written(value) for key, value in made.items()})
+def _settings(target: str, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the audit by key, with FILL_IN for unknown values."""
+    claim = dict(flags.get("claim", {}))
+    definition = claim.get("definition") or implied_definition(claim)
+    claim |= dict.fromkeys(missing_parameters(claim, definition), FILL_IN)
+    settings = {
+        "name": _unused_name(target),
+        "mechanism": target,
+        "d1": FILL_IN,
+        "d2": FILL_IN,
+        **_arguments(resolve(target), flags, claim),
+        "claim": claim,
+    }
+    return {key: settings[key] for key in _KEYS if key in settings}
 
 
-def _resolved(target: ImportedTarget) -> ImportedTarget:
-    return replace(target, params=resolved(target.params))
+def _unused_name(target: str) -> str:
+    """Return the attribute of the target, or the target if an audit has this name."""
+    from dpaudit.config.loading import audit_names
 
-
-def _read_of(target: ImportedTarget) -> dict[str, Any]:
-    """Return a dict {key of the configuration file: value} that describes a target."""
-    found = {key: getattr(target, key) for key in _TARGET}
-    return {key: value for key, value in found.items() if value not in (None, False, {})}
-
-
-def _claim(given: dict[str, Any], target: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the claim as a dict {parameter: number}, from flags or answers, with FILL_IN for a
-    missing number.
-
-    defaults: maps parameters of the mechanism to their defaults, which the questions mention.
-    """
-    if not given and _is_terminal():
-        name = target.rpartition(":")[2]
-        epsilon = _ask(f"the ε that {name!r} claims", _claimed("epsilon"), defaults.get("epsilon"))
-        if epsilon is not None:
-            asked = "its δ (0 if there is none)"
-            delta = _ask(asked, _claimed("delta", epsilon=epsilon), defaults.get("delta"))
-            given = {"epsilon": epsilon, **({"delta": delta} if delta else {})}
-    definition = given.get("definition") or implied_definition(given)
-    claim = {key: _short(value) for key, value in given.items()}
-    claim |= dict.fromkeys(missing_parameters(given, definition), FILL_IN)
-    if FILL_IN not in claim.values():
-        build_claims(claim)
-    return claim
-
-
-def _claimed(name: str, **beside: float) -> Callable[[str], float]:
-    """Return a function that converts a typed text, such as `0.5`, to the number of the parameter
-    `name` of a claim. The function raises UsageError if the text is not a number, or if no claim
-    can have this number.
-
-    beside: numbers of the claim's other parameters, by name.
-    """
-
-    def parse(text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            raise UsageError(
-                f"{text!r} is not a number; write one such as 0.5", code="option-invalid"
-            ) from None
-        if name != "delta" or number:
-            build_claims({**beside, name: number})
-        return number
-
-    return parse
-
-
-def _short(value: Any) -> Any:
-    """Return a number in its shortest form, such as 1 for 1.0. Other values are returned
-    unchanged."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _asked(reading: Reading, known: Mapping[str, Any]) -> Reading:
-    """Return `reading` with the missing values that the user has typed. Without a terminal, ask
-    nothing and return `reading` unchanged."""
-    if not _is_terminal():
-        return reading
-    target = reading.target
-    if reading.methods:
-        methods = reading.methods
-        method = _ask(f"the method that draws, of {', '.join(methods)}", partial(_one_of, methods))
-        if method is not None:
-            reading = _asked(read(replace(target, call=method), known), known)
-        return reading
-    init, params = target.init, dict(target.params)
-    for names, into, what in (
-        (reading.init, init, "the constructor's argument"),
-        (reading.params, params, "the argument"),
-    ):
-        for name in names:
-            value = _ask(f"{what} {name!r}", _argument, reading.defaults.get(name))
-            if value is not None and isinstance(into, dict):
-                into[name] = value
-    kept = {name: value for name, value in params.items() if value != FILL_IN}
-    made = init
-    if isinstance(init, dict):
-        made = {name: value for name, value in init.items() if value != FILL_IN} or None
-    return read(replace(target, init=made, params=kept), known)
-
-
-def _argument(text: str) -> Any:
-    parsed = parse_dataset(text)
-    check_read(text, parsed, is_dataset=False)
-    value = written(parsed)
-    resolved(value)  # raises for a reference to a missing file or import
-    return value
-
-
-def _one_of(names: Sequence[str], text: str) -> str:
-    if text not in names:
-        raise UsageError(
-            f"there is no method {text!r}.{did_you_mean(text, names)}", code="name-not-found"
-        )
-    return text
-
-
-def _ask(what: str, kind: Callable[[str], Any], suggested: Any = None) -> Any:
-    """Ask a question at the terminal and return the answer, or None for an empty answer.
-
-    what: the question.
-    kind: function that reads the answer.
-    suggested: default of the mechanism's parameter, shown in the question. An empty answer does not
-        select it.
-    """
-
-    def parse(text: str) -> Any:
-        if not text.strip():
-            return None
-        try:
-            return kind(text.strip())
-        except (ValueError, DpauditError) as error:
-            raise click.BadParameter(str(error)) from None
-
-    hint = "" if suggested is None else f"the default of its parameter is {suggested:g}; "
-    return click.prompt(
-        f"{what} ({hint}empty: later)", default="", show_default=False, value_proc=parse, err=True
+    names = audit_names(CONFIG) if CONFIG.exists() else []
+    for name in (split(target)[1], target):
+        if name not in names:
+            return name
+    raise UsageError(
+        f"{CONFIG} already has an audit named {target!r}; change it there", code="name-not-unique"
     )
 
 
-def _is_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+def _arguments(
+    mechanism: Any, flags: Mapping[str, Any], claim: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the flags, with the arguments and the method that the signatures ask for."""
+    settings = dict(flags)
+    function = mechanism
+    if inspect.isclass(mechanism) or settings.get("factory"):
+        if not isinstance(settings.get("init"), list):
+            settings["init"] = _filled(mechanism, settings.get("init") or {}, (), claim)
+        function = None
+    if inspect.isclass(mechanism) and not settings.get("factory"):
+        methods = ["__call__"] if "__call__" in dir(mechanism) else public_callables(mechanism)
+        if "call" not in settings and methods != ["__call__"]:
+            settings["call"] = methods[0] if len(methods) == 1 else FILL_IN
+        function = getattr(mechanism, settings.get("call", "__call__"), None)
+    if function is not None:
+        names = [name for name in _parameters(function) if name != "self"]
+        taken = {settings.get("data_arg", next(iter(names), None)), "self"}
+        taken |= {settings.get("rng_arg", RNG), settings.get("batch_arg", BATCH)}
+        settings["params"] = _filled(function, settings.get("params", {}), taken, claim)
+    return {key: value for key, value in settings.items() if value not in ({}, None)}
 
 
-def _inputs(
-    reading: Reading, settings: Mapping[str, Any], mechanism: Any
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return two dicts for the configuration file. The first holds the inputs `d1` and `d2` and, if
-    known, the form in which the mechanism takes them (`as`) and the neighbouring relation
-    (`adjacency`). The second maps keys with guessed values to comments."""
-    beside = {key: settings[key] for key in ("as", "adjacency") if key in settings}
-    given = {key: settings[key] for key in ("d1", "d2") if key in settings}
-    if len(given) == 2:
-        return {**given, **beside}, {}
-    found = Guess()
-    if not given:
-        found = guess(reading, None if mechanism is None else lambda one: _takes(mechanism, one))
-        if "adjacency" in settings:
-            found = fitting(found, parse_adjacency(settings["adjacency"]))
-    for key in ("d1", "d2"):
-        if key not in given:
-            asked = None
-            if not found.has_inputs and _is_terminal():
-                which = "one input" if key == "d1" else "its neighbour"
-                form = beside.get("as", found.form)
-                asked = _ask(f"{key}, {which}", partial(_value, form=form))
-            guessed = getattr(found, key) if found.has_inputs else FILL_IN
-            given[key] = guessed if asked is None else asked
-    if found.form is not None:
-        beside.setdefault("as", found.form)
-    remarks = {}
-    if found.adjacency is not None and "adjacency" not in beside:
-        beside["adjacency"] = found.adjacency
-        remarks["adjacency"] = (
-            "Guessed from these inputs: one record more or less. Write the relation of your "
-            "claim; with replace, d1 and d2 need equal numbers of records."
-        )
-    if not found.has_inputs:
-        return {**given, **beside}, {}
-    remark = (
-        f"Two neighbouring inputs, guessed from {found.why}. An audit tests only these two: choose "
-        "the pair that you expect to leak most."
-    )
-    return {**given, **beside}, {"d1": remark, **remarks}
+def _filled(
+    function: Any, arguments: Mapping[str, Any], taken: Iterable[Any], claim: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a call, with the numbers of the claim and FILL_IN."""
+    filled = dict(arguments)
+    for name, parameter in _parameters(function).items():
+        is_claimed = claim.get(name, FILL_IN) != FILL_IN
+        is_needed = is_claimed or parameter.default is inspect.Parameter.empty
+        if is_needed and name not in filled and name not in taken:
+            filled[name] = claim[name] if is_claimed else FILL_IN
+    return filled
 
 
-def _value(text: str, form: str | None) -> Any:
-    value = parse_dataset(text)
-    check_read(text, value)
-    load_dataset(value, form=form)  # raises for a reference to a missing file or import
-    return value
-
-
-def _takes(mechanism: Any, inputs: Guess) -> bool:
-    """Return whether a mechanism accepts both inputs: for each input, it returns a value other than
-    None and raises no exception."""
+def _parameters(function: Any) -> dict[str, inspect.Parameter]:
     try:
-        outputs = [
-            output
-            for one in (inputs.d1, inputs.d2)
-            for output in mechanism.sample(load_dataset(one, form=inputs.form), 2, _rng())
-        ]
-    except DpauditError:
-        return False
-    return not any(isinstance(one, Raised) or one is None for one in outputs)
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a function without a signature, such as one in C
+        return {}
+    return {name: part for name, part in parameters.items() if part.kind not in _VARIABLE}
 
 
-def _samples(mechanism: Any, inputs: Mapping[str, Any]) -> int:
-    """Return the number of draws for the first audit: the largest of `_BUDGETS` that takes at most
-    10 seconds (`_MAX_SECONDS`). A few draws are timed to find the speed."""
-    if mechanism is None:
-        return _BUDGETS[0]
-    form = inputs.get("as")
-    with suppress(DpauditError):
-        pair = [load_dataset(inputs[key], form=form) for key in ("d1", "d2")]
-        taken: list[float] = []
-        draws, each = _FIRST_DRAWS, math.inf
-        # The fastest round counts: the first round may include imports, and other programs may slow
-        # down any round.
-        while len(taken) < _MAX_ROUNDS and sum(taken) < _MAX_SECONDS:
-            began = time.perf_counter()
-            for one in pair:
-                mechanism.sample(one, draws, _rng())
-            taken.append(time.perf_counter() - began)
-            each = min(each, taken[-1] / (draws * len(pair)))
-            draws *= 10 if taken[-1] < _SHORT_SECONDS else 1
-        return next((one for one in _BUDGETS if one * each <= _MAX_SECONDS), _BUDGETS[-1])
-    return _BUDGETS[0]
+def _checked(settings: Mapping[str, Any]) -> AuditSpec:
+    """Return the audit. Raises the errors that `dpaudit run` would raise for it."""
+    from dpaudit.auditing.engine import check_mechanism
+
+    spec = build_spec(settings, here())
+    check_mechanism(spec)
+    command = f"dpaudit run {CONFIG} -k ={spec.name}"
+    return replace(spec, origin=replace(spec.origin, command=command))
 
 
-def _rng() -> Any:
-    import numpy as np
-
-    return np.random.default_rng(0)
-
-
-def _check_free(paths: Sequence[Path], *, force: bool) -> None:
-    """Raise UsageError if one of the files cannot be written. All files are checked before the
-    first is written.
-
-    force: allow files that exist.
-    """
-    there = [str(path) for path in paths if path.exists() or path.is_symlink()]
-    if there and not force:
-        verb = "is" if len(there) == 1 else "are"
-        raise UsageError(
-            f"{', '.join(there)} {verb} there already, so nothing was written; --force replaces "
-            f"{'it' if len(there) == 1 else 'them'}, or add an audit to {CONFIG} by hand",
-            code="file-exists",
-        )
-    for path in paths:
-        folder = next(one for one in path.absolute().parents if one.exists())
-        if not folder.is_dir():
-            raise UsageError(
-                f"cannot write {path}: '{folder}' is a file, not a folder", code="cannot-write"
-            )
-        if path.parent.is_dir():
-            check_writable(path)
-        elif not os.access(folder, os.W_OK | os.X_OK):
-            raise UsageError(
-                f"cannot write {path}: Permission denied in the folder '{folder}'",
-                code="cannot-write",
-            )
-
-
-def _audited(ctx: click.Context) -> tuple[AuditResult, int]:
-    """Run the audit in the configuration file that was just written. Return its result and the exit
-    code."""
-    from dpaudit.config.loading import load_config
-
-    spec = load_config(CONFIG, project=here())[0]
-    command = f"dpaudit run {CONFIG} -k {spec.name}"
-    spec = replace(spec, origin=replace(spec.origin, command=command))
+def _run(ctx: click.Context, spec: AuditSpec, stdout: TextIO) -> int:
+    click.echo(file=stdout)
     with auditing() as requests:
         debug = ctx.meta.get(DEBUG, False)
-        return next(iter(run_batch([spec], requests, quiet=False, debug=debug, is_lone=True)))
-
-
-def _to_fill_in(start: Start) -> str:
-    names = ", ".join(start.holes)
-    return "\n".join(
-        wrap(
-            f"Still to be filled in, where {CONFIG} and {TEST} say FILL_IN: {names}. Then: "
-            f"dpaudit run {CONFIG}"
+        result, code = next(
+            iter(run_batch([spec], requests, quiet=False, debug=debug, is_lone=True))
         )
+    Printer([result.name], quiet=False, verbose=0, to=stdout).show(result)
+    return code
+
+
+def _with_audit(settings: Mapping[str, Any]) -> str:
+    """Return the text of the configuration file with the audit added at its end."""
+    text = CONFIG.read_text("utf-8") if CONFIG.exists() else _CONFIG
+    text += "" if text.endswith("\n") else "\n"
+    lines = text.splitlines(keepends=True)
+    line, margin = _end_of_audits(text) if CONFIG.exists() else (len(lines), 2)
+    items = [f"{key}: {in_yaml(escaped(value))}" for key, value in settings.items()]
+    entry = "".join(
+        f"{' ' * margin}{'  ' if index else '- '}{item}\n" for index, item in enumerate(items)
+    )
+    return "".join([*lines[:line], entry, *lines[line:]])
+
+
+def _end_of_audits(text: str) -> tuple[int, int]:
+    """Return the index of the line after the list `audits`, and the column of its dashes."""
+    root = compose(text)
+    keys = root.value if root is not None and root.id == "mapping" else []
+    audits = next((value for key, value in keys if key.value == "audits"), None)
+    if audits is not None and audits.id == "sequence" and not audits.flow_style:
+        return audits.end_mark.line, audits.start_mark.column
+    raise ConfigurationError(
+        f"{CONFIG} has no list of audits, one below the other, to which init can add one; add it "
+        "by hand, or move the file",
+        code="configuration-shape",
     )
 
 
-def _origin() -> str:
-    """Return a message that the user must name, in the workflow of GitHub, a place from which to
-    install dpaudit. Called if this dpaudit was installed from a folder that other machines do not
-    have."""
-    text = (
-        f"In {WORKFLOW}, replace FILL_IN by the place where GitHub gets dpaudit: this dpaudit was "
-        "installed from a folder that other machines do not have."
+def _with_test(settings: Mapping[str, Any]) -> str:
+    """Return the text of the test file with the test of the audit added at its end."""
+    text = TEST.read_text("utf-8") if TEST.exists() else _TEST
+    mechanism, imports = _expression(settings)
+    if "import assert_private" not in text:
+        imports = f"    from dpaudit.testing import assert_private\n{imports or chr(10)}"
+    inputs = [FILL_IN if "as" in settings else in_python(settings[key]) for key in ("d1", "d2")]
+    keywords = _keywords(settings)
+    arguments = [mechanism, *inputs, *(f"{name}={value}" for name, value in keywords.items())]
+    name = re.sub(r"\W+", "_", settings["name"]).strip("_").lower()
+    return text + _FUNCTION.format(
+        name=name, imports=imports, arguments=",\n        ".join(arguments)
     )
-    return "\n\n" + "\n".join(wrap(text))
 
 
-def _next(result: AuditResult | None) -> str:
-    """Return text that says what the user can do next.
+def _expression(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the Python expression of the mechanism, and the line that imports its class."""
+    target = settings["mechanism"]
+    if not settings.keys() & {"init", "call", "factory"}:
+        return json.dumps(target), ""
+    module, attribute = split(target)
+    if is_file(module):
+        module = Path(module).stem if module == Path(module).name else FILL_IN
+    arguments = settings.get("init", {})
+    if isinstance(arguments, Mapping):
+        words = [f"{name}={in_python(value)}" for name, value in arguments.items()]
+    else:
+        words = list(map(in_python, arguments))
+    call = f".{settings['call']}" if "call" in settings else ""
+    imports = f"    from {module} import {attribute.partition('.')[0]}\n\n"
+    return f"{attribute}({', '.join(words)}){call}", imports
 
-    result: result of the first audit; None if no audit was run.
+
+def _keywords(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the keyword arguments of assert_private, as Python source."""
+    claim = dict(settings["claim"])
+    if claim.keys() & {"group", "definition"}:
+        claim = {"claim": FILL_IN}
+    names = ("params", "batch_arg", "data_arg", "rng_arg", "adjacency", "samples")
+    keywords = claim | {name: settings[name] for name in names if name in settings}
+    keywords |= {"post_process": FILL_IN} if "post_process" in settings else {}
+    return {name: in_python(value) for name, value in keywords.items()}
+
+
+def in_python(value: Any) -> str:
+    """Return a value of YAML or JSON as Python source, and FILL_IN for what only a file can name.
+
+    >>> in_python({"tuple": [0, 1.5]}), in_python("@rows.csv")
+    ('(0, 1.5)', 'FILL_IN')
     """
-    text = f"Next: read {CONFIG}, and choose the two inputs that you think leak most. "
-    if result is not None and result.verdict is Verdict.VIOLATION:
-        text = (
-            "Next: if the claim is right for these two inputs, correct the mechanism. If they are "
-            "not neighbours, choose others. "
-        )
-    elif result is not None and result.verdict is Verdict.ERROR:
-        text = f"Next: correct the cause of the error, in {CONFIG} and {TEST}. "
-    commands = (
-        f"Then: dpaudit run {CONFIG}; pip install pytest; pytest {TEST}. The workflow runs at the "
-        "next push."
-    )
-    return "\n".join(wrap(text + commands))
+    if isinstance(value, dict) and isinstance(written(value), dict):
+        return f"{{{', '.join(f'{key!r}: {in_python(part)}' for key, part in value.items())}}}"
+    source = repr(written(value))
+    try:
+        is_plain = ast.literal_eval(source) == written(value) and not str(value).startswith("@")
+    except (ValueError, SyntaxError):
+        is_plain = False
+    return source if is_plain and value != FILL_IN else FILL_IN
+
+
+def in_yaml(value: Any) -> str:
+    """Return a value in one line of YAML, which is read back as the same value.
+
+    >>> in_yaml({"bounds": {"tuple": [0, 1.5]}, "word": "yes: # no"})
+    '{bounds: {tuple: [0, 1.5]}, word: "yes: # no"}'
+    """
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{in_yaml(key)}: {in_yaml(part)}' for key, part in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_yaml, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    if isinstance(value, datetime.date):
+        return f"!!timestamp '{value}'"
+    if isinstance(value, str) and _BARE.fullmatch(value) and value.lower() not in _CONSTANTS:
+        return value
+    return json.dumps(value, ensure_ascii=not str(value).isprintable())
+
+
+_BARE = re.compile(r"[A-Za-z_][\w/.-]*(:[A-Za-z_][\w.]*)?", re.ASCII)
+# Words that YAML 1.1 reads as a Boolean or as null.
+_CONSTANTS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+
+
+def _workflow() -> str:
+    installs = [
+        f"      - run: pip install {words}\n"
+        for name, words in (("requirements.txt", "-r requirements.txt"), ("pyproject.toml", "."))
+        if Path(name).is_file()
+    ]
+    python = ".".join(map(str, sys.version_info[:2]))
+    return _WORKFLOW.format(python=python, requirement=requirement(), installs="".join(installs))
+
+
+def requirement() -> str:
+    """Return the words with which pip installs this dpaudit: a version of the package index, or a
+    commit of a public repository; FILL_IN if pip installed it from elsewhere."""
+    distribution = metadata.distribution("dpaudit")
+    origin = json.loads(distribution.read_text("direct_url.json") or "null")
+    if origin is None:
+        return f"dpaudit=={distribution.version}"
+    url = urlsplit(origin["url"])
+    if "vcs_info" in origin and url.scheme == "https" and "@" not in url.netloc:
+        version = origin["vcs_info"]
+        return f"'dpaudit @ {version['vcs']}+{origin['url']}@{version['commit_id']}'"
+    return FILL_IN

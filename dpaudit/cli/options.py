@@ -14,8 +14,8 @@ from typing import Any, get_args
 import click
 from click.core import ParameterSource
 
-from dpaudit.auditing.options import Section, owned
-from dpaudit.auditing.spec import DrawnSeed
+from dpaudit.auditing.option import Section
+from dpaudit.auditing.options import DrawnSeed, owned
 from dpaudit.hash_seed import USUAL as USUAL_HASH_SEED
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.wording import did_you_mean

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from dpaudit.auditing.options import OPTIONS, flag_of
+from dpaudit.auditing.options import OPTIONS, Requirements, flag_of
 from dpaudit.auditing.planning import TRIAL_DRAWS, draws_for_leak, draws_for_output, trial_of
-from dpaudit.auditing.spec import AuditSpec, Requirements
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import draws_needed, event_share, most_powerful
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult, Progress, Verdict
@@ -35,7 +35,7 @@ from dpaudit.wording import visible
 # Options of audits that a plan sets itself, or that have no effect on it.
 _LEFT_OUT = (
     *("samples", "time", "require_power", "require_rare", "allow_underpowered", "expect"),
-    *("exact", "full"),
+    *("exact", "stop"),
 )
 _FLAGS = tuple(
     option.name

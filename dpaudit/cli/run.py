@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from dpaudit.auditing.familywise import is_open, settled
-from dpaudit.auditing.options import OPTIONS
-from dpaudit.auditing.spec import AuditSpec, DrawnSeed, Journaling
+from dpaudit.auditing.options import OPTIONS, DrawnSeed, Journaling
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Interrupted
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_batch
@@ -118,7 +118,7 @@ def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
 
     Raises UsageError if they disagree.
     """
-    OPTIONS["maxfail"].verify(maxfail)
+    OPTIONS["maxfail"].read(maxfail)
     if exitfirst and maxfail not in (None, 1):
         raise UsageError(
             f"-x is --maxfail 1, and --maxfail is {maxfail}; give one of them",

@@ -19,7 +19,7 @@ from dpaudit.cli.saving import record_place, show_and_save
 from dpaudit.cli.signals import heeded
 from dpaudit.cli.streams import set_apart
 from dpaudit.config.problems import reported
-from dpaudit.config.targets import parse_duration, target_of
+from dpaudit.config.targets import target_of
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 from dpaudit.sampling.seeding import preserved
@@ -120,7 +120,7 @@ def sensitivity(
             inside_only=inside,
             outside=outside,
             seed=settings.get("seed", 0),
-            time=parse_duration(settings["time"]) if "time" in settings else SECONDS,
+            time=OPTIONS["time"].read(settings.get("time")) or SECONDS,
             check=requests.check,
         )
     from dpaudit.reports.sensitivity import as_json, render

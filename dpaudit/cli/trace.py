@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dpaudit.auditing.options import owned
+from dpaudit.auditing.options import OPTIONS, owned
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import (
@@ -24,7 +24,6 @@ from dpaudit.cli.saving import record_place, show_and_save
 from dpaudit.cli.signals import heeded, over_after
 from dpaudit.cli.streams import set_apart
 from dpaudit.config.building import build_spec
-from dpaudit.config.targets import parse_duration
 from dpaudit.tracing.runs.running import end_run
 from dpaudit.tracing.trace import SEEDS, trace_pair
 
@@ -113,7 +112,7 @@ def trace(
     place = record_place(json)
     spec = build_spec({"mechanism": target, **settings})
     warn_of_inputs(spec.pairs, spec.group)
-    seconds = parse_duration(time) if time is not None else _TRACE_SECONDS
+    seconds = OPTIONS["time"].read(time) or _TRACE_SECONDS
     # A traced run stops at the first noise that it draws after `seconds`. A run that draws no noise
     # is interrupted `_GRACE_SECONDS` seconds later.
     with heeded(), kept_from_leaving(), over_after(seconds + _GRACE_SECONDS, end_run):

@@ -17,16 +17,13 @@ from typing import Any
 
 from dpaudit.auditing.options import (
     DEFAULTS,
-    DURATION,
     OPTIONS,
-    PROCESSES,
-    SEED,
     TWO_BUDGETS,
-    WHOLE,
-    Option,
+    DrawnSeed,
     owned,
+    records_of,
 )
-from dpaudit.auditing.spec import AuditSpec, DrawnSeed, Origin, PairSearch, records_of
+from dpaudit.auditing.spec import AuditSpec, Origin, PairSearch
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
 from dpaudit.claims.base import ClaimSource, checked_delta
@@ -42,8 +39,8 @@ from dpaudit.config.problems import (
     reported,
 )
 from dpaudit.config.project import NO_PROJECT, Project
-from dpaudit.config.schema import OF_THE_RUN, SEARCH_KEYS, check_audit_keys, check_keys, check_types
-from dpaudit.config.targets import Folder, Settings, parse_duration, target_of
+from dpaudit.config.schema import OF_THE_RUN, SEARCH_KEYS, check_audit_keys, check_keys, decoded
+from dpaudit.config.targets import Folder, Settings, target_of
 from dpaudit.errors import ClaimError, DatasetError, Name, TargetError, UsageError
 from dpaudit.import_path import located, make_importable, resolve
 from dpaudit.inputs.adjacency import parse_adjacency
@@ -124,8 +121,9 @@ def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
     if not str(given.get("name", "audit")).strip():
         why = f"={given['name']!r} says nothing; give the audit a name, or leave it out"
         raise problem(("name",), Name("name"), why, code="option-invalid")
-    check_types(given)
-    spec = _spec(given, base)
+    if given.get("seed") == "random":
+        given["seed"] = DrawnSeed(secrets.randbelow(2**32))
+    spec = _spec(decoded(given), base)
     request = _request({**settings, "name": spec.name}, base)
     origin = Origin(request=request, files=named_files(settings, base), flags=frozenset(OF_THE_RUN))
     return replace(spec, origin=origin)
@@ -153,13 +151,16 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _spec(given: Settings, base: Folder) -> AuditSpec:
     if "samples" in given and "time" in given:
         raise conflict(("time",), *TWO_BUDGETS)
-    options = {
-        one.name: _read(one, given[one.name], base) for one in owned("audit") if one.name in given
-    }
-    options.setdefault("workers", "auto")
-    once, times = target_of(given, base), given.get("repeat")
+    names = [option.name for option in owned("audit") if option.name in given]
+    options: dict[str, Any] = {"workers": "auto", **{name: given[name] for name in names}}
+    if "range" in options:
+        with about("range"):
+            options["range"] = tuple(map(with_tuples, options["range"]))
+    if "attacks" in options:
+        options["attacks"] = tuple(located(attack, base) for attack in options["attacks"])
+    once = target_of(given, base)
     with about("repeat"):
-        target = once if times is None else repeated(once, _whole("repeat", times))
+        target = repeated(once, given.get("repeat", DEFAULTS["repeat"]))
     # With `claim: {from: library}`, the library of the mechanism is asked for its claim.
     own = None if "from" in given.get("claim", {}) else _claims(given, base)
     search = _search(given, base)
@@ -221,7 +222,7 @@ def _library_claim(
     parameters = dict(given["claim"])
     source = parameters.pop("from")
     with about("claim"):
-        OPTIONS["from"].verify(source)
+        OPTIONS["from"].read(source)
         delta = parameters.pop("delta", None)
         for key in parameters:
             why = "=library states the whole claim; leave out "
@@ -352,38 +353,6 @@ def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> Neighbour
     with about(*path, "d2"):
         check_pair(pair, _group(given))
     return pair
-
-
-def _read(option: Option, value: Any, base: Folder) -> Any:
-    """Convert the value of an option from a file or flag to the type that AuditSpec takes, such as
-    the text `30s` to 30.0 seconds. Return the converted value."""
-    name = option.name
-    with about(name):
-        if name == "range":
-            return tuple(map(with_tuples, value))
-        if name == "attacks":
-            return tuple(located(path, base) for path in value)
-        if option.kind is DURATION:
-            return parse_duration(value, name)
-        if option.kind is PROCESSES and value == "auto":
-            return value
-        if option.kind is PROCESSES and isinstance(value, float) and not value.is_integer():
-            raise refusal((name,), f"={value!r} must be {option.must}")
-        if option.kind in (WHOLE, PROCESSES):
-            return _whole(name, value)
-        if option.kind is SEED and value == "random":
-            return DrawnSeed(secrets.randbelow(2**32))
-        if option.kind is SEED and isinstance(value, str):
-            raise refusal((name,), f"={value!r} must be {option.must}")
-        return value
-
-
-def _whole(key: str, value: Any) -> Any:
-    """Return the value of an option as an integer. A float such as 1e6 is allowed, since YAML and
-    JSON read 1e6 as a float. key: name of the option, for messages."""
-    if isinstance(value, str) or (isinstance(value, float) and not value.is_integer()):
-        raise refusal((key,), f"={value!r} must be a whole number")
-    return int(value)
 
 
 def named_files(settings: Any, base: pathlib.Path | None = None) -> tuple[pathlib.Path, ...]:

@@ -7,6 +7,7 @@ import logging
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,9 +15,18 @@ from dpaudit.auditing.familywise import together
 from dpaudit.auditing.options import owned
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import located_spec
-from dpaudit.config.problems import Path, PlacedError, about, problem, refusal, reported
+from dpaudit.config.problems import (
+    Locate,
+    Path,
+    PlacedError,
+    about,
+    located,
+    problem,
+    refusal,
+    reported,
+)
 from dpaudit.config.project import NO_PROJECT, Project
-from dpaudit.config.schema import FILE_KEYS, VERSION, check_audit_keys, unknown_keys
+from dpaudit.config.schema import FILE_KEYS, VERSION, unknown_keys
 from dpaudit.config.settings import (
     check_filled_in,
     default_name,
@@ -24,7 +34,7 @@ from dpaudit.config.settings import (
     overridden,
     with_curve,
 )
-from dpaudit.errors import ConfigurationError, DatasetError, code_of
+from dpaudit.errors import ConfigurationError, DatasetError, DpauditError, code_of
 from dpaudit.import_path import list_names
 from dpaudit.inputs.decoding import MAX_CHARACTERS, doubted, refused
 from dpaudit.inputs.files import near_file, read_text, why_unreadable
@@ -52,6 +62,19 @@ _MAX_STEPS = 6
 _LISTS = (("audits",), ("pairs",), ("compose",))
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The audits and errors of a configuration file.
+
+    specs: (locate, audit) for each audit without an error. `locate` takes the path of a setting and
+        returns its place, such as `audits.yaml:12: `.
+    problems: errors of the file as a whole, then the first error of each other audit.
+    """
+
+    specs: tuple[tuple[Locate, AuditSpec], ...]
+    problems: tuple[DpauditError, ...]
+
+
 def load_config(
     path: pathlib.Path,
     overrides: Mapping[str, Any] | None = None,
@@ -66,29 +89,76 @@ def load_config(
     familywise: whether all audits share one false-alarm probability (the flag --familywise).
     project: defaults for settings that neither the flags nor the file state.
 
-    Raises ConfigurationError, and the errors of claims, datasets and audits. All messages start
-    with the place, such as `file.yaml:12: `.
+    Raises the first error of the file: ConfigurationError, or an error of a claim, dataset or
+    audit. All messages start with the place, such as `file.yaml:12: `.
     """
-    document = Document(path)
-    for error in document.misread_problems():
+    loaded = check_config(path, overrides, familywise=familywise, project=project)
+    for error in loaded.problems:
         raise error
-    with reported(document.locate):
-        _check_file(document.content)
-    built = [
-        (index, spec)
-        for index, settings in _audits(document)
-        for spec in document.specs(index, settings, overrides or {}, project)
-    ]
-    for error in document.strict_problems(spec for _, spec in built):
-        raise error
-    with reported(document.locate):
-        for one in name_problems([(index, spec.name) for index, spec in built], document):
-            raise one
-        specs = [spec for _, spec in built]
-        if not (familywise or document.content.get("familywise")):
-            return specs
-        with about("familywise"):
-            return together(specs, str(path))
+    return [spec for _, spec in loaded.specs]
+
+
+def check_config(
+    path: pathlib.Path,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    familywise: bool = False,
+    project: Project = NO_PROJECT,
+) -> Loaded:
+    """Return the audits of a configuration file, and the first error of each other audit. The
+    arguments are those of `load_config`."""
+    try:
+        document = Document(path)
+    except DpauditError as error:
+        return Loaded((), (error,))
+    problems: list[DpauditError] = [*document.misread_problems()]
+    problems += [located(error, document.locate) for error in _file_problems(document.content)]
+    if not _has_shape(document.content):  # building an audit may import functions
+        return Loaded((), tuple(problems))
+    built: list[tuple[int, AuditSpec]] = []
+    for index, entry in enumerate(document.content["audits"]):
+        if isinstance(entry, Mapping):
+            for spec in _specs(document, index, overrides or {}, project):
+                if isinstance(spec, AuditSpec):
+                    built.append((index, spec))
+                else:
+                    problems.append(spec)
+    problems += [located(error, document.locate) for error in _name_problems(built, document)]
+    problems += document.strict_problems(spec for _, spec in built)
+    specs = [spec for _, spec in built]
+    if familywise or document.content.get("familywise") is True:
+        try:
+            with reported(document.locate), about("familywise"):
+                specs = together(specs, str(path))
+        except DpauditError as error:
+            problems.append(error)
+    locates = [partial(document.locate_in, index) for index, _ in built]
+    # An error in the defaults occurs in every audit, and one in a matrix in each of its audits.
+    distinct = {str(error): error for error in problems}
+    return Loaded(tuple(zip(locates, specs, strict=True)), tuple(distinct.values()))
+
+
+def _specs(
+    document: Document, index: int, overrides: Mapping[str, Any], project: Project
+) -> Iterator[AuditSpec | DpauditError]:
+    """Yield each audit of an entry of the list `audits`, or its first error."""
+    locate = partial(document.locate_in, index, flags=overrides)
+    flags = {*overrides, *overrides.get("claim", ())}
+    audits: list[dict[str, Any]] = []
+    try:
+        with reported(locate):
+            for settings in expanded_settings(document.content, index):
+                settings = overridden(settings, overrides)
+                check_filled_in(settings)
+                audits += with_curve(settings)
+    except DpauditError as error:
+        yield error
+    for settings in audits:
+        placed = project.locating(settings, locate)
+        try:
+            yield located_spec(project.beneath(settings), placed, document.path.parent, flags)
+        except DpauditError as error:
+            yield error
 
 
 def audit_names(path: pathlib.Path) -> list[str]:
@@ -97,7 +167,7 @@ def audit_names(path: pathlib.Path) -> list[str]:
     Raises ConfigurationError for a file that cannot be read.
     """
     content, found = Document(path).content, list[str]()
-    entries = content["audits"] if has_shape(content) else ()
+    entries = content["audits"] if _has_shape(content) else ()
     for index in (place for place, one in enumerate(entries) if isinstance(one, Mapping)):
         with suppress(PlacedError):
             for settings in expanded_settings(content, index):
@@ -187,30 +257,6 @@ class Document:
         inherited: Path = ("defaults", *path)
         is_inherited = path and own[:3] not in self.lines and inherited[:2] in self.lines
         return self.locate(inherited if is_inherited else own)
-
-    def specs(
-        self,
-        index: int,
-        settings: Mapping[str, Any],
-        overrides: Mapping[str, Any],
-        project: Project,
-    ) -> list[AuditSpec]:
-        """Return the list of audits that settings describe: one audit and, if its claim has the key
-        `curve`, a second audit whose claim is the value of this key.
-
-        index: index of the entry in the list `audits` of the file from which the settings come.
-        overrides: settings from flags, which replace settings of the file.
-        project: defaults for settings that neither the flags nor the file state.
-        """
-        locate = partial(self.locate_in, index, flags=overrides)
-        with reported(locate):
-            given = overridden(settings, overrides)
-            check_filled_in(given)
-            audits = list(with_curve(given))
-        flags = {*overrides, *overrides.get("claim", ())}
-        placed = project.locating(given, locate)
-        complete = map(project.beneath, audits)
-        return [located_spec(one, placed, self.path.parent, flags) for one in complete]
 
 
 def _read(path: pathlib.Path) -> str:
@@ -303,9 +349,8 @@ def is_of_results(text: str) -> bool:
     return False
 
 
-def file_problems(content: Any) -> Iterator[PlacedError]:
-    """Yield the errors that concern a file as a whole, such as a wrong version. Errors of single
-    audits are not included. content: value of the YAML document."""
+def _file_problems(content: Any) -> Iterator[PlacedError]:
+    """Yield the errors of a file as a whole, such as a wrong version."""
     if content is None:
         yield problem((), "the file is empty; it needs version: 1 and audits:", code="file-empty")
         return
@@ -342,9 +387,8 @@ def file_problems(content: Any) -> Iterator[PlacedError]:
             yield problem(path, why, code="configuration-shape")
 
 
-def has_shape(content: Any) -> bool:
-    """Return whether a file has the right version and a list of audits. content: value of the YAML
-    document."""
+def _has_shape(content: Any) -> bool:
+    """Return whether a file has the right version and a list of audits."""
     if not isinstance(content, Mapping) or not isinstance(content.get("audits"), list):
         return False
     version, defaults = content.get("version"), content.get("defaults")
@@ -352,31 +396,12 @@ def has_shape(content: Any) -> bool:
     return is_known and (defaults is None or isinstance(defaults, Mapping))
 
 
-def _check_file(content: Any) -> None:
-    for one in file_problems(content):
-        raise one
-    if content.get("defaults") is not None:
-        check_audit_keys(content["defaults"], ("defaults",))
-    for index, audit in enumerate(content["audits"]):
-        check_audit_keys(audit, ("audits", index))
-
-
-def _audits(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (index of the entry in the list `audits`, settings) for each audit of a file. An entry
-    with the key `matrix` gives several audits."""
-    for index in range(len(document.content["audits"])):
-        with reported(partial(document.locate_in, index)):
-            for expanded in expanded_settings(document.content, index):
-                yield index, expanded
-
-
-def name_problems(names: Iterable[tuple[int, str]], document: Document) -> Iterator[PlacedError]:
-    """Yield an error for each audit with the same name as an earlier audit.
-
-    names: (index of the audit's entry in the list `audits` of the file, name) for each audit.
-    """
+def _name_problems(
+    built: Iterable[tuple[int, AuditSpec]], document: Document
+) -> Iterator[PlacedError]:
+    """Yield an error for each audit with the same name as an earlier audit."""
     first: dict[str, int] = {}
-    for index, name in names:
+    for index, name in ((index, spec.name) for index, spec in built):
         if name in first:
             line = document.line(("audits", first[name]))
             yield problem(

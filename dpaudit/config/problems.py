@@ -77,3 +77,12 @@ def reported(locate: Locate, flags: Collection[str] = ()) -> Iterator[None]:
         parts = found.error.spelled(lambda name: name if name in flags else str(name))
         error = type(found.error)(locate(found.path), *parts, code=found.error.code)
         raise error from found.error.__cause__
+
+
+def located(error: PlacedError, locate: Locate) -> DpauditError:
+    """Return the error that a PlacedError contains, with its place in front of the message."""
+    try:
+        with reported(locate):
+            raise error
+    except DpauditError as found:
+        return found

@@ -6,7 +6,6 @@ and `dpaudit.errors`.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -32,53 +31,11 @@ TEST_DEFAULTS: Mapping[str, Any] = {
 REQUIRED = ("require_power", "require_rare")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_whole(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-def _are_texts(value: Any) -> bool:
-    return _is_text(value) or (
-        isinstance(value, list) and value != [] and all(map(_is_text, value))
-    )
-
-
-# Maps each key of the table `[tool.dpaudit]` in pyproject.toml to (function that returns whether a
-# value is valid, description of valid values).
-_RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "samples": (
-        lambda value: _is_number(value) and value > 0 and value == value // 1,
-        "a number of draws, such as 100_000",
-    ),
-    "confidence": (
-        lambda value: _is_number(value) and 0.5 <= value < 1,
-        "a number from 0.5 to below 1, such as 0.9999",
-    ),
-    "seed": (lambda value: _is_whole(value, 0), "a whole number, at least 0"),
-    "workers": (
-        lambda value: value == "auto" or _is_whole(value, 1),
-        'a number of processes, at least 1, or "auto"',
-    ),
-    "require_power": (
-        lambda value: _is_number(value) and 1 < value < math.inf,
-        "a number above 1, such as 1.2",
-    ),
-    "require_rare": (
-        lambda value: _is_number(value) and 0 < value < 1,
-        "a probability between 0 and 1, such as 1e-3",
-    ),
-    "strict": (lambda value: isinstance(value, bool), "true or false"),
-    "journal": (_is_text, "the name of a folder"),
-    "audits": (_are_texts, "a configuration file, or a list of them"),
-}
-SETTINGS = tuple(_RIGHT)
+# Keys of the table `[tool.dpaudit]` in pyproject.toml.
+SETTINGS = (
+    *("samples", "confidence", "seed", "workers", "require_power", "require_rare", "strict"),
+    *("journal", "audits"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,33 +156,42 @@ def _checked(file: Path, found: Any) -> Project:
         raise ConfigurationError(
             f"{file}: [tool.dpaudit] must be a table", code="configuration-shape"
         )
+    # Imported here, since pytest reads this module at every start, and few projects have the table.
+    from dpaudit.auditing.options import OPTIONS
+    from dpaudit.wording import did_you_mean
+
+    settings: dict[str, Any] = {}
     for key, value in found.items():
         if key not in SETTINGS:
-            from dpaudit.wording import did_you_mean
-
-            known = ", ".join(SETTINGS)
             raise ConfigurationError(
-                f"{file}: unknown key {key!r} in [tool.dpaudit]; known: {known}."
+                f"{file}: unknown key {key!r} in [tool.dpaudit]; known: {', '.join(SETTINGS)}."
                 + did_you_mean(key, SETTINGS),
                 code="key-unknown",
             )
-        is_right, words = _RIGHT[key]
-        if not is_right(value):
-            why = f"must be {words}"
-            if key == "confidence" and _is_number(value):
-                from dpaudit.wording import why_no_confidence
-
-                why = why_no_confidence(value, "0.9999") or why
-            raise ConfigurationError(
-                f"{file}: {key} = {value!r} in [tool.dpaudit] {why}", code="option-invalid"
-            )
-    settings = dict(found)
+        names = [value] if isinstance(value, str) else value
+        if key == "audits":
+            if not (isinstance(names, list) and names and all(map(_is_text, names))):
+                why = "must be a configuration file, or a list of them"
+                error = UsageError(f"audits={value!r} {why}", code="option-invalid")
+                raise _in_table(file, error)
+            settings[key] = names
+            continue
+        try:
+            settings[key] = OPTIONS[key].read(value)
+        except UsageError as error:
+            raise _in_table(file, error) from None
     audits, journal = settings.pop("audits", []), settings.pop("journal", None)
-    if "samples" in settings:
-        settings["samples"] = int(settings["samples"])
     return Project(
         file,
         settings,
         None if journal is None else str(file.parent / journal),
-        tuple(file.parent / one for one in ([audits] if isinstance(audits, str) else audits)),
+        tuple(file.parent / name for name in audits),
     )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _in_table(file: Path, error: UsageError) -> ConfigurationError:
+    return ConfigurationError(f"{file}: [tool.dpaudit] {error}", code=error.code)

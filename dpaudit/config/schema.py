@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from keyword import iskeyword
@@ -11,11 +12,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from dpaudit.auditing.options import OPTIONS, REFERENCE, Option, Words, flag_of, owned
+from dpaudit.auditing.option import REFERENCE, Option, Words
+from dpaudit.auditing.options import OPTIONS, flag_of, owned
 from dpaudit.claims import DEFINITIONS, parameters
 from dpaudit.claims.base import Form
-from dpaudit.config.problems import Path, PlacedError, problem, refusal
-from dpaudit.wording import did_you_mean, did_you_mean_or_known, shown
+from dpaudit.config.problems import Path, PlacedError, about, problem
+from dpaudit.errors import Name
+from dpaudit.wording import did_you_mean_or_known, shown
 
 VERSION = 1
 
@@ -48,23 +51,17 @@ def _optional(option: Option, kind: Any) -> tuple[str, Any, Any]:
 
 _TARGET: Any = _defined(
     "TargetSettings",
-    [_optional(one, one.kind.type) for one in owned("mechanism")],
+    [_optional(one, one.in_files) for one in owned("mechanism")],
     namespace={"__doc__": "One mechanism."},
 )
 _PAIR: Any = _defined(
     "PairSettings",
     [(name, Annotated[Any, Meta(description=OPTIONS[name].must)]) for name in ("d1", "d2")]
-    + [_optional(OPTIONS[name], OPTIONS[name].kind.type) for name in ("adjacency", "name")],
+    + [_optional(OPTIONS[name], OPTIONS[name].in_files) for name in ("adjacency", "name")],
     namespace={"__doc__": "One pair of neighbouring datasets."},
 )
-# Maps a key whose value is a list to (type, name, description) of one entry of the list. The name
-# and the description are for messages.
-_ENTRIES: Mapping[str, tuple[Any, str, str]] = {
-    "pairs": (_PAIR, "pair", "a mapping with d1 and d2"),
-    "compose": (_TARGET | Words, "entry", "an import path, or a mapping with mechanism"),
-}
 _TYPES: Mapping[str, Any] = {
-    **{name: OPTIONS[name].kind.type for name in AUDIT_KEYS},
+    **{name: OPTIONS[name].in_files for name in AUDIT_KEYS},
     "pairs": Annotated[list[_PAIR], Meta(min_length=1)],
     "compose": Annotated[list[_TARGET | Words], Meta(min_length=2)],
 }
@@ -85,7 +82,7 @@ def schema() -> dict[str, Any]:
             ("version", Annotated[Literal[1], Meta(description="1, the version of this format")]),
             ("audits", all_audits),
             ("defaults", Annotated[audit | UnsetType, Meta(description=own)], UNSET),
-            *(_optional(one, one.kind.type) for one in owned("file")),
+            *(_optional(one, one.in_files) for one in owned("file")),
         ],
         namespace={"__doc__": "A batch of audits for dpaudit run."},
     )
@@ -158,46 +155,40 @@ def unknown_keys(
             )
 
 
-def check_types(settings: Mapping[str, Any]) -> None:
-    """Raise a PlacedError for the first setting of an audit whose value has a wrong type."""
-    for key, value in settings.items():
-        try:
+def decoded(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of an audit, decoded key by key. Raises PlacedError for the first value
+    that is wrong."""
+    return {key: _decoded(key, value) for key, value in settings.items()}
+
+
+def _decoded(key: str, value: Any) -> Any:
+    option = OPTIONS[key]
+    try:
+        if key in ("pairs", "compose") or option.help.file is not None:
             msgspec.convert(value, _TYPES[key])
-        except msgspec.ValidationError:
-            raise _wrong(key, value) from None
+        if key in ("claim", "executor") or value is None:
+            return value
+        with about(key):
+            return option.read(value)
+    except msgspec.ValidationError as error:
+        raise _wrong(key, value, str(error)) from None
 
 
-def _wrong(key: str, value: Any) -> PlacedError:
-    if key in _ENTRIES and isinstance(value, list):
-        kind, name, wanted = _ENTRIES[key]
-        for index, entry in enumerate(value):
-            try:
-                msgspec.convert(entry, kind)
-            except msgspec.ValidationError:
-                why = f"{name} {shown(entry)} must be {wanted}{_what_is_wrong(key, entry)}"
-                return problem((key, index), why, code="option-invalid")
-    meant = did_you_mean(value, OPTIONS[key].kind.choices) if isinstance(value, str) else ""
-    why = f"={shown(value)} must be {OPTIONS[key].must}"
-    return refusal((key,), f"{why}.{meant}" if meant else why)
+# Matches a step of the path in a message of msgspec, such as the index and the key of `$[0].d1`.
+_STEP = re.compile(r"\[(\d+)\]|\.(\w+)")
 
 
-def _what_is_wrong(key: str, entry: Any) -> str:
-    """Return the part of a message that says why an entry of a list is wrong, such as `; it has no
-    d1`. Return "" if the entry is not a mapping, or if none of its keys is the reason.
-
-    key: key of the list, such as "pairs".
-    """
-    if not isinstance(entry, Mapping):
-        return ""
-    for needed in ("d1", "d2") if key == "pairs" else ():
-        if needed not in entry:
-            return f"; it has no {needed}"
-    for name, value in entry.items():
-        try:
-            msgspec.convert(value, OPTIONS[name].kind.type)
-        except msgspec.ValidationError:
-            return f"; {name}={shown(value)} must be {OPTIONS[name].must}"
-    return ""
+def _wrong(key: str, value: Any, message: str) -> PlacedError:
+    """Return the error for a value of a wrong type, with the path that msgspec names."""
+    why, _, place = message.partition(" - at `$")
+    steps = [int(index) if index else name for index, name in _STEP.findall(place)]
+    for step in steps:
+        value = value[step]
+    name = next((step for step in reversed(steps) if step in OPTIONS), key)
+    words = (Name(name), f"={shown(value)} must be {OPTIONS[name].must}")
+    if "missing" in why:
+        words = (Name(key), f": {shown(value)} has no {why.split('`')[1]}")
+    return problem((key, *steps), *words, code="option-invalid")
 
 
 def _claim_schema() -> dict[str, Any]:
@@ -215,13 +206,13 @@ def _claim_schema() -> dict[str, Any]:
         "type": "object",
         "properties": {
             **dict.fromkeys(DEFINITIONS, _object(values)),
-            "expect": {"enum": list(OPTIONS["expect"].kind.choices)},
+            "expect": {"enum": list(OPTIONS["expect"].choices)},
         },
         "additionalProperties": False,
     }
     definition = {"enum": list(DEFINITIONS)}
     groups = {"type": "integer", "minimum": 1}
-    own = {"from": {"enum": list(OPTIONS["from"].kind.choices)}, "definition": definition}
+    own = {"from": {"enum": list(OPTIONS["from"].choices)}, "definition": definition}
     return _object({**own, **values, "group": groups, "curve": curve})
 
 

@@ -1,19 +1,17 @@
-"""Convert the settings of a mechanism (import path, command, process) to a target, and texts such
-as `30s` and `2GiB` to numbers."""
+"""Convert the settings of a mechanism (import path, command, process) to a target."""
 
 from __future__ import annotations
 
 import os
 import pathlib
-import re
 import shlex
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from dpaudit.config.problems import Path, about, conflict, missing, problem, refusal
-from dpaudit.errors import ConfigurationError, Given, Name
+from dpaudit.auditing.options import OPTIONS
+from dpaudit.config.problems import Path, about, conflict, missing, refusal
+from dpaudit.errors import ConfigurationError, Name
 from dpaudit.import_path import located
 from dpaudit.inputs.files import near_file
 from dpaudit.inputs.values import written
@@ -38,39 +36,6 @@ PYTHONIC = ("mechanism", "params", "init", "call", "factory", "data_arg", "rng_a
 # Keys of one mechanism. In an audit that composes several mechanisms, they belong in the entries of
 # the list `compose`, not in the audit.
 SINGLE_TARGET = (*PYTHONIC, "batch_arg", "command")
-
-# Maps the unit of a duration to its length in seconds.
-_TIMES = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-# Maps the unit of a size to its number of bytes.
-_SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_SIZES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-
-
-def parse_duration(value: float | str, key: str = "time") -> float:
-    """Return a duration in seconds. Raises ConfigurationError.
-
-    value: text such as `30s`, `2m`, `1h` or `500ms`, or a number of seconds.
-    """
-    return float(_parsed(value, key, _TIMES, "a duration such as 30s, 2m or 1h"))
-
-
-def parse_size(value: int | str) -> int:
-    """Return a size in bytes. Raises ConfigurationError for a text that is not a size.
-
-    value: text such as `512MB` or `1.5gib`, or a number of bytes.
-    """
-    return int(_parsed(value, "memory_limit", _SIZES, "a size such as 512MB or 2GiB"))
-
-
-def _parsed(value: float | str, key: str, units: Mapping[str, float], must: str) -> float:
-    if isinstance(value, int | float):
-        return value
-    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-zA-Z]*)\s*", value)
-    if match is not None:
-        for unit in (match[2], match[2].upper()):
-            if unit in units:
-                return float(match[1]) * units[unit]
-    raise ConfigurationError(Name(key), f"={value!r} must be {must}", code="option-invalid")
 
 
 def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
@@ -108,30 +73,27 @@ def _entry(entry: Settings | str, audit: Settings) -> Settings:
 
 def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
     limits = _limits(given, path)
-    for key in ("command", "python"):
+    for key in ("command", "python", *_LIMITS):
         if key in given and given.get("isolate") is False:
-            why = " already runs in a separate process; leave out "
+            why = " runs the mechanism in a separate process; leave out "
             raise conflict((*path, "isolate"), Name(key), why, Name("isolate"))
     if "command" in given:
         return _command(given, limits, base, path)
     target = _imported(given, base, path)
     python = _python(given["python"], base, path) if "python" in given else None
-    if python is not None or given.get("isolate"):
+    if given.get("isolate") or {"python", *_LIMITS} & given.keys():
         return IsolatedTarget(target=target, python=python, limits=limits)
-    for key in _LIMITS:
-        if key in given:
-            isolated = Given("isolate=True", "--isolate (YAML: isolate: true)")
-            needs = Name(key), " needs a separate process; give ", isolated, " as well"
-            raise problem((*path, key), *needs, code="option-missing")
     return target
 
 
 def _limits(given: Settings, path: Path) -> Limits:
-    timeout, memory = given.get("timeout"), given.get("memory_limit")
-    with about(*path, "timeout"):
-        limits = Limits(timeout=None if timeout is None else parse_duration(timeout, "timeout"))
-    with about(*path, "memory_limit"):
-        return replace(limits, memory=None if memory is None else parse_size(memory))
+    timeout, memory = (_limit(given, key, path) for key in _LIMITS)
+    return Limits(timeout=timeout, memory=memory)
+
+
+def _limit(given: Settings, key: str, path: Path) -> Any:
+    with about(*path, key):
+        return None if key not in given else OPTIONS[key].read(given[key])
 
 
 def _command(given: Settings, limits: Limits, base: Folder, path: Path) -> CommandTarget:

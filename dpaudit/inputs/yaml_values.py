@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import yaml
 
 from dpaudit.errors import UsageError
+from dpaudit.wording import shown
 
 _KINDS = "null bool int float str seq map set omap pairs binary timestamp merge"
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
@@ -160,15 +161,25 @@ def _loading(text: str) -> Iterator[PlainLoader]:
         if _TOO_DEEP in str(error):
             mark = getattr(error, "problem_mark", None)
             raise _too_deep(None if mark is None else mark.line + 1) from None
-        from dpaudit.inputs.yaml_errors import explain
-
-        why, line, column = explain(error, text)
-        code = "yaml-invalid"
-        raise YamlError(f"not valid YAML: {why}", line, column, code=code) from None
+        raise _invalid(error, text) from None
     except (ValueError, OverflowError) as error:  # such as a date in month 13
         raise YamlError(f"not valid YAML: {error}", code="yaml-invalid") from None
     finally:
         loader.dispose()
+
+
+def _invalid(error: Any, text: str) -> YamlError:
+    """Return the error for an exception of PyYAML, with the line quoted."""
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text.partition(chr(error.character))[0].count("\n")
+        why = f"the character U+{error.character:04X} is not allowed"
+        return YamlError(f"not valid YAML: {why}", line + 1)
+    if mark is None:
+        return YamlError(f"not valid YAML: {error}")
+    quoted = [shown(line.strip(), 160) for line in text.split("\n")[mark.line : mark.line + 1]]
+    why = ": ".join([error.problem or error.context, *filter(None, quoted)])
+    return YamlError(f"not valid YAML: {why}", mark.line + 1, mark.column + 1)
 
 
 def _may_be_deep(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Compare two runs of the same audits: list changes and regressions, as text and as Markdown.
+"""Compare two runs of the same audits: list changes and regressions in a table.
 
 Two runs of one mechanism draw different samples, so their bounds differ by chance. A bound is
 therefore reported as changed only if the confidence intervals of both runs do not overlap. If
@@ -26,15 +26,12 @@ from dpaudit.certificates.result import (
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.layout import padded, wrap
 from dpaudit.reports.markdown import escaped, table_head, table_row
 from dpaudit.reports.report import is_expected
 from dpaudit.reports.searched import as_lists
-from dpaudit.reports.text import NOT_RUN, name_width
-from dpaudit.wording import counted, shortened, visible
+from dpaudit.reports.text import NOT_RUN
+from dpaudit.wording import counted, shortened
 
-_REGRESSION, _CHANGE = "REGRESSION", "change"
-_WIDTH = len(_REGRESSION)
 _HEAD = ("", "audit", "what", "before", "now")
 # Maps each kind of result to words that name the basis of its verdict, such as draws or exact
 # probabilities.
@@ -127,33 +124,21 @@ def compare(
 
 
 def render(comparison: Comparison) -> str:
-    """Return a comparison as text of 80 columns; regressions come first."""
-    width = name_width(one.name for one in comparison.changes)
-    lines: list[str] = []
-    every = _ordered(comparison)
-    for place, one in enumerate(every):
-        kind = _REGRESSION if one.is_regression else _CHANGE
-        name = padded(shortened(visible(one.name), width), width)
-        lines += wrap(f"{kind:<{_WIDTH}}  {name}  {one.what}", "", "    ")
-        if place + 1 < len(every) and every[place + 1].name == one.name:
-            continue
-        lines += [f"  before  {one.before}"] if one.before else []
-        lines += [f"  now     {one.now}"] if one.now else []
-    lines += ["", *wrap(_summary(comparison))] if lines else wrap(_summary(comparison))
-    lines += [line for text in comparison.remarks for line in wrap(f"note: {text}", "", "  ")]
-    return numbers.unglued("\n".join([*lines, ""]))
-
-
-def render_markdown(comparison: Comparison) -> str:
-    """Return a comparison as Markdown, for a comment on a pull request."""
+    """Return a comparison as a table of Markdown, with a row for each changed audit, those with
+    a regression first."""
     lines = [f"### dpaudit compare: {escaped(_summary(comparison))}", ""]
-    if comparison.changes:
-        lines += table_head(_HEAD)
-    for one in _ordered(comparison):
-        kind = f"**{_REGRESSION}**" if one.is_regression else _CHANGE
-        texts = (shortened(one.name, 120), one.what, one.before, one.now)
+    worse = {change.name for change in comparison.changes if change.is_regression}
+    names = dict.fromkeys(change.name for change in comparison.changes)
+    lines += table_head(_HEAD) if names else []
+    for name in sorted(names, key=lambda name: name not in worse):
+        changes = [change for change in comparison.changes if change.name == name]
+        changes.sort(key=lambda change: not change.is_regression)
+        what = "; ".join(change.what for change in changes)
+        texts = (shortened(name, 120), what, changes[0].before, changes[0].now)
+        kind = "**REGRESSION**" if name in worse else "change"
         lines.append(table_row([kind, *(escaped(numbers.unglued(text)) for text in texts)]))
-    lines += ["", *(f"* {escaped(text)}" for text in comparison.remarks)]
+    lines += [""] if names else []
+    lines += [f"* {escaped(text)}" for text in comparison.remarks]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -416,14 +401,3 @@ def _summary(comparison: Comparison) -> str:
         f"{same:,} without a change" if same else "",
     ]
     return f"{counted(comparison.audits, 'audit')}: {', '.join(filter(None, parts))}."
-
-
-def _ordered(comparison: Comparison) -> list[Change]:
-    """Return the changes sorted: audits with a regression come first, and within each audit its
-    regressions come first."""
-    worse = {one.name for one in comparison.changes if one.is_regression}
-    order = list(dict.fromkeys(one.name for one in comparison.changes))
-    return sorted(
-        comparison.changes,
-        key=lambda one: (one.name not in worse, order.index(one.name), not one.is_regression),
-    )

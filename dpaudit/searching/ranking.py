@@ -169,7 +169,9 @@ class Ranking:
             if pair.rank(enough)[:3] == best.rank(enough)[:3]
             and pair.hope >= _NEARLY_EQUAL_SHARE * best.hope
         ]
-        first = min(near, key=lambda pair: (pair.proposal.origin != "pattern", pair.order))
+        first = min(
+            near or [best], key=lambda pair: (pair.proposal.origin != "pattern", pair.order)
+        )
         return [first, *(pair for pair in ranked if pair is not first)]
 
     def _finalists(self, ranked: list[Contender]) -> tuple[list[Contender], list[Contender]]:

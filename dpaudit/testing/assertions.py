@@ -8,17 +8,18 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from dpaudit.api import MoreOptions, audit, search
 from dpaudit.auditing.options import DefaultSamples
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Progress, Verdict
 from dpaudit.claims import PrivacyClaim, make_claim, parameters
 from dpaudit.errors import UsageError
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.json import entry
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.report import is_expected, reason, warnings_of
+from dpaudit.sampling.executors import Workers
 from dpaudit.sampling.executors.new_processes import compared_with
 from dpaudit.testing.session import Kept, Session, current
 from dpaudit.wording import did_you_mean
@@ -49,9 +50,31 @@ NOT_GIVEN = _NotGiven()
 _OF_A_SEARCH = ("space", "inside", "outside", "keep", "form")
 
 
-# Options of `audit` that a test may use, in addition to parameters of the claim and the options of
-# the class MoreOptions.
-_USUAL = ("search", "params", "samples", "time", "confidence", "seed", "workers", "on_progress")
+class AssertionOptions(MoreOptions, total=False):
+    """Types of the keyword arguments of the assertions: numbers of the claim, a search in place of
+    inputs, and the options of `dpaudit.audit`."""
+
+    epsilon: float
+    delta: float
+    adversary: str
+    guarantees: Any
+    tradeoff: Any
+    mu: float
+    sigma: float
+    order: float
+    rho: float
+    search: Any
+    params: Mapping[str, Any] | None
+    samples: int
+    time: float | None
+    confidence: float
+    seed: int
+    workers: Workers
+    on_progress: Callable[[Progress], None] | None
+
+
+_OF_CLAIMS = {one.name for one in parameters()} - set(MoreOptions.__annotations__)
+_KNOWN = [name for name in AssertionOptions.__annotations__ if name not in _OF_CLAIMS]
 
 
 def assert_private(
@@ -59,7 +82,7 @@ def assert_private(
     d1: Any = NOT_GIVEN,
     d2: Any = NOT_GIVEN,
     claim: PrivacyClaim | None = None,
-    **options: Any,
+    **options: Unpack[AssertionOptions],
 ) -> AuditResult:
     """Fail the test if draws prove that the mechanism leaks more than is claimed.
 
@@ -124,7 +147,7 @@ def assert_violates(
     d1: Any = NOT_GIVEN,
     d2: Any = NOT_GIVEN,
     claim: PrivacyClaim | None = None,
-    **options: Any,
+    **options: Unpack[AssertionOptions],
 ) -> AuditResult:
     """Fail the test unless draws prove that the mechanism leaks more than is claimed.
 
@@ -234,18 +257,13 @@ def _audited(
     return result
 
 
-def _known() -> list[str]:
-    return [*_USUAL, *MoreOptions.__annotations__]
-
-
 def _check_marked(options: Mapping[str, Any]) -> None:
     """Raise UsageError if `options`, given in the marker of a test, such as
     `@pytest.mark.dpaudit(samples=10_000)`, contains an unknown option."""
-    known = _known()
     for name in options:
-        if name not in known:
-            is_of_claim = name in {one.name for one in parameters()}
-            why = " Claims belong into the assertion." if is_of_claim else did_you_mean(name, known)
+        if name not in _KNOWN:
+            near = did_you_mean(name, _KNOWN)
+            why = " Claims belong into the assertion." if name in _OF_CLAIMS else near
             raise UsageError(
                 f"the marker dpaudit: unknown option {name!r}.{why}", code="key-unknown"
             )
@@ -256,18 +274,16 @@ def _parted(
 ) -> tuple[dict[str, Any], PrivacyClaim]:
     """Return (options of the audit, claim). If `claim` is not given, the claim is made from the
     parameters in `options`, such as epsilon."""
-    known = _known()
-    of_claims = {one.name for one in parameters()} - set(known)
-    numbers = {name: value for name, value in options.items() if name in of_claims}
-    given = {name: value for name, value in options.items() if name not in of_claims}
+    numbers = {name: value for name, value in options.items() if name in _OF_CLAIMS}
+    given = {name: value for name, value in options.items() if name not in _OF_CLAIMS}
     for name in given:
         if name == "expect":
             raise TypeError(
                 "unexpected keyword argument 'expect': assert_private expects a pass, and "
                 "assert_violates a violation; leave it out, and call the one you mean"
             )
-        if name not in known:
-            near = did_you_mean(name, [*known, *of_claims])
+        if name not in _KNOWN:
+            near = did_you_mean(name, [*_KNOWN, *_OF_CLAIMS])
             raise TypeError(f"unexpected keyword argument {name!r}.{near}")
     if claim is None:
         if not numbers:

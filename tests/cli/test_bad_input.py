@@ -80,7 +80,6 @@ LAPLACE = ("m.py:laplace", *INPUTS, *CLAIM)
 # A request, the code that it is refused with, and what the message names.
 USAGE: list[tuple[tuple[str, ...], str, str]] = [
     ((*LAPLACE, "--python", "./m.pi"), "program-not-found", "Did you mean 'm.py'?"),
-    ((*LAPLACE, "--memory-limit", "1GB"), "option-missing", "--isolate"),
     ((*LAPLACE, "--samples", "1e30"), "option-invalid", "samples=1.00e+30"),
     ((*LAPLACE, "--samples", "1e999999999"), "option-invalid", "'1e999999999'"),
     ((*LAPLACE, "--samples", "99"), "option-invalid", "samples=99"),
@@ -149,7 +148,6 @@ def test_what_is_not_utf_8(refused: Any) -> None:
         ("run", "shut/a.yaml"),
         ("bound", "shut/a.csv", "a.csv", *CLAIM),
         ("report", "shut/a.json"),
-        ("list", "mechanisms", "shut/m.py"),
     ],
 )
 def test_what_may_not_be_read(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:

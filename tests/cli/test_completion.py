@@ -1,4 +1,4 @@
-"""Completion by a shell: what it offers, and that it loads no library that computes."""
+"""Completion by a shell: what it offers."""
 
 from __future__ import annotations
 

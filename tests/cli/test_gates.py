@@ -159,7 +159,7 @@ def test_a_comparison_tells_a_warning_that_fails(dpaudit: Any) -> None:
     assert dpaudit("report", "new.json", "--rerun").exit_code == 0
     result = dpaudit("compare", "old.json", "new.json")
     assert result.exit_code == 1
-    assert "by warnings (strict)" in result.stdout
+    assert "failed by warnings" in result.stdout
     assert dpaudit("compare", "new.json", "old.json").exit_code == 0
 
 

@@ -77,7 +77,7 @@ def test_no_command_is_a_request_for_help(dpaudit: Any) -> None:
 @pytest.mark.parametrize(
     ("word", "known"),
     [
-        ("list", "adjacencies, attacks, audits, definitions, mechanisms, reports"),
+        ("list", "adjacencies, attacks, audits, definitions, reports"),
         ("explain", "posterior, profile, tradeoff"),
     ],
 )

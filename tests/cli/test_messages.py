@@ -26,7 +26,7 @@ COMMANDS = [
     "dpaudit run mine.py:noisy_count --d1 '[1, 2, 3]' --d2 '[1, 2]' --epsilon 1",
     "dpaudit run --command './mechanism --fast' --d1 0 --d2 1 --adjacency add-remove --epsilon 1",
     'dpaudit search mine.py:f --space "list of number in [0, 1], at most 3" --epsilon 1',
-    "dpaudit list mechanisms my/file.py",
+    "dpaudit list my/file.yaml",
     "dpaudit report results.json",
     "pip install 'dpaudit[html]'",
     "pip install jinja2 matplotlib",

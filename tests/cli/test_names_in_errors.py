@@ -27,7 +27,6 @@ BOTH = "bound --canaries r.csv --mu 1 --sides both --independent-canaries"
 CLAIMED = f"{SPACE} --claimed 1"
 # Command lines, each with the code of its error, and the flag that its message names.
 MISTAKES = f"""
-option-missing | --isolate | plan {NAMED} --timeout 3s
 program-not-found | --command: | plan --command nothere --d1 0 --d2 1 --epsilon 1
 program-not-found | --python: | plan {NAMED} --python /nothere
 options-conflict | --command excludes TARGET | plan {NAMED} --command cat
@@ -59,8 +58,8 @@ option-invalid | -n=0 | canaries make c.csv -n 0
 option-invalid | --seed=-1 | canaries make c.csv -n 10 --seed -1
 cannot-write | 'nothere' | canaries make nothere/c.csv -n 10
 option-missing | --guesses 1000 100 75 | bound --guesses 100 10 5
-name-not-found | --call | init m.py:noisy --call f
-options-conflict | --data-arg and as --rng-arg | init m.py:noisy --data-arg x --rng-arg x
+name-not-found | --call | init {NAMED} --call f
+options-conflict | --data-arg and as --rng-arg | run {NAMED} --data-arg x --rng-arg x
 option-invalid | --init=3 | init m.py:Noise --init 3 --call draw --d1 0 --d2 1 --epsilon 1
 option-invalid | --init=3 | sensitivity m.py:Noise --init 3 {CLAIMED}
 wrong-kind-of-file | 'a.yaml' | {RELEASES.replace("m.py:noisy", "a.yaml")}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.cli.init_files import FILES
+from dpaudit.cli.init import FILES
 from dpaudit.config.project import SETTINGS
 from tests.documents import ROOT, blocks
 
@@ -76,12 +76,12 @@ def test_strict_and_what_is_required_hold_for_the_project(dpaudit: Any) -> None:
 def test_mistakes_name_the_file_and_the_key(dpaudit: Any, refused: Any) -> None:
     mistakes = {
         "sampels = 5": ("key-unknown", "Did you mean 'samples'?"),
-        "samples = 'many'": ("option-invalid", "samples = 'many'"),
+        "samples = 'many'": ("option-invalid", "samples='many'"),
         "samples = 5": ("option-invalid", "samples=5"),
-        "confidence = 0.001": ("option-invalid", "confidence = 0.001"),
-        "strict = 1": ("option-invalid", "strict = 1"),
-        "seed = -1": ("option-invalid", "seed = -1"),
-        "audits = []": ("option-invalid", "audits = []"),
+        "confidence = 0.001": ("option-invalid", "confidence=0.001"),
+        "strict = 1": ("option-invalid", "strict=1"),
+        "seed = -1": ("option-invalid", "seed=-1"),
+        "audits = []": ("option-invalid", "audits=[]"),
         "audits = 'none.yaml'": ("file-not-found", "none.yaml"),
         "=": ("file-malformed", ""),
     }

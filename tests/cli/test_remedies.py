@@ -8,15 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import pytest
-from pandas import DataFrame
 
 from dpaudit.cli.commands import cli
-from dpaudit.inputs.adjacency import parse_adjacency
-from dpaudit.inputs.datasets import load_dataset, parse_dataset
-from dpaudit.inputs.neighbouring import check_pair
-from dpaudit.inputs.pairs import NeighbouringPair, unlike_inputs
 
 MECHANISMS = """
 import numpy as np
@@ -120,7 +114,7 @@ MEANT: list[tuple[tuple[str, ...], str]] = [
         "--tradeoff='[[0,1],'",
     ),
     # Mistakes that click finds.
-    ((*LAPLACE, "--confidence", "99%"), "'99%' is no number; "),
+    ((*LAPLACE, "--confidence", "99%"), "'99%' must be "),
     (("m.py:laplace", *ASKED[:4], "--epsilon", "abc"), "'abc'"),
     ((*LAPLACE, "--confidence", "x%"), "'x%'"),
     (("m.py:laplace", "--foo"), "'--foo'. (see"),
@@ -149,16 +143,14 @@ CODED: list[tuple[tuple[str, ...], str, str]] = [
     (
         ("run", *LAPLACE, "--definition", "gaussian"),
         "option-missing",
-        "dpaudit run m.py:laplace --d1 … --d2 … --definition gaussian --mu MU\n",
+        "--mu is missing; ",
     ),
     (
         ("run", *LAPLACE, "--definition", "approximate"),
         "option-missing",
-        "--definition approximate --epsilon 1 --delta 1e-5\n",
+        "--delta is missing; ",
     ),
     (("run", *LAPLACE, "--python", "/tmp"), "program-not-found", "'/tmp'"),
-    (("list", "mechanisms", "m.py:laplace"), "import-path-invalid", "m.py"),
-    (("list", "mechanisms", "data/"), "module-not-found", "'data/'"),
 ]
 
 
@@ -170,7 +162,6 @@ def test_the_remedy_is_named(refused: Any) -> None:
         found, line = refused(*words)
         assert found == code, words
         assert named.replace("{folder}", str(Path.cwd())) in line, words
-    assert "There is: m.py." in refused("list", "mechanisms", "n.py")[1]
 
 
 def test_a_long_value_is_shortened_in_its_message(refused: Any) -> None:
@@ -178,49 +169,7 @@ def test_a_long_value_is_shortened_in_its_message(refused: Any) -> None:
     code, line = refused("run", "m.py:laplace", "--d1", long, *ASKED[2:])
     assert code == "yaml-invalid"
     assert long[:20] in line
-    assert len(line) < 250
-
-
-# A given input, and the neighbours that messages suggest: with one record less or more, and with
-# another record. Without a suggestion, the name of the missing input stands in capitals.
-NEIGHBOURS = [
-    ("0", "1", "1"),
-    ("1.5", "2.5", "2.5"),
-    (".nan", "D2", "D2"),
-    ("1e300", "D2", "D2"),
-    ("[1, .nan]", "[1]", "D2"),
-    ("true", "false", "false"),
-    ("b", '"a"', '"a"'),
-    ("[1, 2]", "[1]", "[1, 3]"),
-    ("[1]", "[1, 1]", "[2]"),
-    ("[]", "[0]", "D2"),
-    ("[[1, 2], [3, 4]]", "[[1, 2]]", "[[1, 2], [3, 5]]"),
-    ("[{age: 1}, {age: 2}]", '[{"age": 1}]', '[{"age": 1}, {"age": 3}]'),
-    ("{array: [1, 2]}", '{"array": [1]}', '{"array": [1, 3]}'),
-    ("{tuple: [1, 2]}", '{"tuple": [1, 3]}', '{"tuple": [1, 3]}'),
-    ("{pandas: {a: [1, 2], b: [0, 1]}}", '{"pandas": {"a": [1], "b": [0]}}',
-     '{"pandas": {"a": [1, 3], "b": [0, 2]}}'),
-    ("@people.csv", "D2", "D2"),
-    ("import:m:laplace", "D2", "D2"),
-    (str([*range(50)]), "D2", "D2"),
-]  # fmt: skip
-
-
-def test_the_example_of_a_missing_input_is_a_neighbour_of_the_other(refused: Any) -> None:
-    for given, less, other in NEIGHBOURS:
-        for adjacency, wanted in (("add-remove", less), ("replace", other), ("l1:0.5", "D2")):
-            words = ("run", "m.py:laplace", "--d1", given, "--adjacency", adjacency, *ASKED[4:])
-            code, line = refused(*words)
-            assert code == "option-missing"
-            assert shlex.split(line)[-3] == wanted, (given, adjacency)
-            if wanted != "D2":
-                d1, d2 = (load_dataset(parse_dataset(text)) for text in (given, wanted))
-                kind = parse_adjacency(adjacency)
-                has_records = isinstance(d1, list | np.ndarray | DataFrame)
-                pair = NeighbouringPair(d1, d2, adjacency=kind if has_records else None)
-                assert (*unlike_inputs(d1, d2), *check_pair(pair)) == (), (given, adjacency)
-    _, line = refused("trace", "m.py:laplace", "--d2", "0")
-    assert shlex.split(line)[-5:-3] == ["1", "--d2"]
+    assert len(line) < 400
 
 
 def test_the_remedy_of_an_audit_without_a_verdict_is_named(dpaudit: Any) -> None:
@@ -294,9 +243,7 @@ def test_a_text_that_is_also_a_file_can_still_be_meant(dpaudit: Any, asked: Any)
 
 
 def test_a_module_of_python_is_never_proposed(dpaudit: Any) -> None:
-    for words in (("run", "difflab.laplace:f", *ASKED), ("list", "mechanisms", "difflab")):
-        assert "Did you mean" not in dpaudit(*words).stderr
-    assert "Did you mean 'mechanisms'?" in dpaudit("list", "mechanisms", "mechanism").stderr
+    assert "Did you mean" not in dpaudit("run", "difflab.laplace:f", *ASKED).stderr
 
 
 def test_keys_in_another_place(refused: Any, folder: Path) -> None:
@@ -332,7 +279,18 @@ def test_a_flag_with_two_values(refused: Any, asked: Any) -> None:
 
 
 def test_a_flag_that_says_the_same_twice_and_one_that_repeats(dpaudit: Any, asked: Any) -> None:
-    same = ("--epsilon", "1", "--full", "--full", "--param", "a=1", "--param", "a=1")
+    same = (
+        "--epsilon",
+        "1",
+        "--stop",
+        "never",
+        "--stop",
+        "never",
+        "--param",
+        "a=1",
+        "--param",
+        "a=1",
+    )
     more = ("--param", "b=2", "--attack", "x:a", "--attack", "x:b")
     assert dpaudit("run", "m.py:laplace", *ASKED, *same, *more).exit_code == 0
     assert asked[0].claim.epsilon == 1
@@ -381,19 +339,6 @@ def test_a_key_that_is_given_twice(refused: Any, folder: Path) -> None:
     assert refused("report", "result.json")[0] == "results-damaged"
 
 
-def test_what_a_path_holds_is_listed_as_targets(dpaudit: Any, folder: Path) -> None:
-    result = dpaudit("list", "mechanisms", "m.py")
-    assert "m.py:laplace\n" in result.stdout
-    package = folder / "specimens_by_path"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "noise.py").write_text("def add(x): return x\n")
-    for name in ("specimens_by_path", "specimens_by_path/", "./specimens_by_path"):
-        assert dpaudit("list", "mechanisms", name).stdout == "specimens_by_path.noise:add\n"
-    name = "specimens_by_path/noise.py"
-    assert dpaudit("list", "mechanisms", name).stdout == f"{name}:add\n"
-
-
 def test_a_long_label_is_set_off() -> None:
     from dpaudit.reports.layout import Row
 
@@ -409,13 +354,12 @@ def test_the_command_that_was_meant_is_named(refused: Any, folder: Path) -> None
         "report": (None, "(see 'dpaudit report --help')"),
         "report empty.json": ("file-empty", "empty.json"),
         "report x.html": ("not-results", "x.html"),
-        "compare a.json b.json --report foo": ("report-format-unknown", "text, markdown"),
         "search m:f --nowhere 0": (None, "'--nowhere'. (see 'dpaudit search --help')"),
         "run m:f --report pdf": ("report-format-unknown", "sarif, github, html"),
         "run m:f --expect violatio": (None, "Did you mean 'violation'?"),
         "run a.yaml --familywise=1": (None, "'--familywise'"),
-        "list .": (None, "dpaudit list mechanisms PACKAGE "),
-        "list /dev/null": (None, "dpaudit list mechanisms PACKAGE "),
+        "list .": (None, "name a file of audits"),
+        "list /dev/null": (None, "name a file of audits"),
         "run null.yaml": ("configuration-shape", "null.yaml:3: "),
     }
     for words, (code, named) in commands.items():
@@ -482,6 +426,6 @@ def test_every_place_to_fill_in_is_called_one(dpaudit: Any, folder: Path) -> Non
 
 def test_help_names_the_options_that_limits_need(dpaudit: Any) -> None:
     complete = " ".join(dpaudit("run", "--help-all").stdout.split())
-    assert complete.count("Needs --isolate, --python ") == 2
+    assert complete.count("Implies --isolate.") == 2
     assert "10 seconds" in " ".join(dpaudit("check", "--help").stdout.split())
     assert "crow" not in dpaudit("list", "adjacencies").stdout

@@ -288,12 +288,12 @@ def test_the_command_has_the_flags_of_the_audit_and_a_seed_that_was_drawn(
 ) -> None:
     flags = ["--d1", "-1", "--d2", "[1, 2]", "--param", "x=1", "--param=y=2", "--epsilon=1"]
     shown = ["-q", "--json", tmp_path / "r.json", "--report", f"text:{tmp_path}/r.txt"]
-    given = ["run", "my.module:f", *flags, "--seed", "random", "--full", *shown]
+    given = ["run", "my.module:f", *flags, "--seed", "random", "--stop", "never", *shown]
     dpaudit(*given, "--journal", tmp_path / "j")
     (spec,) = asked
     assert spec.origin.command == (
-        "dpaudit run my.module:f --d1 -1 --d2 '[1, 2]' --param x=1 --param y=2 --epsilon 1 --full "
-        f"--seed {spec.sampling.seed}"
+        "dpaudit run my.module:f --d1 -1 --d2 '[1, 2]' --param x=1 --param y=2 --epsilon 1 "
+        f"--stop never --seed {spec.sampling.seed}"
     )
 
 

@@ -147,7 +147,7 @@ REFUSED: list[tuple[list[str], str | None, str]] = [
     (["m.py:waiting", *PAIR], None, "async function"),
     (["m.py:half", *PAIR, "--delta", "0.1"], None, "epsilon"),
     (["m.py:half", *PAIR, "--noises", "0"], None, "--noises"),
-    (["m.py:half", *PAIR, "--time", "0"], "option-invalid", "--time=0.0"),
+    (["m.py:half", *PAIR, "--time", "0"], "option-invalid", "--time='0'"),
     (["m.py:half", *PAIR, "--primitive", "m.py:none"], None, "none"),
     (["m.py:half", *PAIR, "--follow", "no-such"], "module-not-found", "'no-such'"),
     (["m.py:half", *PAIR, "--param", "scalle=1"], None, "scalle"),
@@ -234,7 +234,7 @@ def test_a_primitive_says_its_law(dpaudit: Any) -> None:
 
 def test_a_copied_line_of_an_audit_is_taken(dpaudit: Any) -> None:
     given = ("--adjacency", "add-remove", "--samples", "1e5", "--seed", "3", "--workers", "2")
-    more = ("--confidence", "0.999", "--full", "--no-trace", "--expect", "pass")
+    more = ("--confidence", "0.999", "--stop", "never", "--no-trace", "--expect", "pass")
     plain = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1")
     copied = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1", *given, *more)
     assert copied.stdout == plain.stdout

@@ -149,10 +149,10 @@ MISTAKES = f"""
 2 --time | {RUN} --time 1s
 2 '99%' | {RUN} --confidence 99%
 2 99.0 | {RUN} --confidence 99
-2 0.05 | {RUN} --confidence 0.05
-2 0.01 | {RUN} --confidence 0.01
-2 0.4 | {RUN} --confidence 0.4
-2 '-1' | {RUN} --seed -1
+2 0.5 to below 1 | {RUN} --confidence 0.05
+2 0.99 | {RUN} --confidence 0.01
+2 0.5 to below 1 | {RUN} --confidence 0.4
+2 --seed=-1 | {RUN} --seed -1
 2 'lots' | {RUN} --workers lots
 2 0 | {RUN} --group 0
 2 100,000 | {RUN} --repeat 1e9
@@ -208,14 +208,14 @@ MISTAKES = f"""
 2 1e999 | {SEARCH} 'list of number in [0, 1e999]'
 2 null | {SEARCH} 'list of category [None, 1]'
 2 --d1 | {SEARCH} 'list of number in [0, 1]' --d1 0
-2 0.05 | {SEARCH} 'list of number in [0, 1]' --confidence 0.05
-2 0.05 | {BOUND} recorded.csv --arm input --confidence 0.05
-2 0.05 | {BOUND} 100 50 40 --guesses --confidence 0.05
-2 0.05 | plan m.py:noisy --d1 0 --d2 1 --epsilon 1 --confidence 0.05
+2 0.5 to below 1 | {SEARCH} 'list of number in [0, 1]' --confidence 0.05
+2 0.5 to below 1 | {BOUND} recorded.csv --arm input --confidence 0.05
+2 0.5 to below 1 | {BOUND} 100 50 40 --guesses --confidence 0.05
+2 0.5 to below 1 | plan m.py:noisy --d1 0 --d2 1 --epsilon 1 --confidence 0.05
 2 'lots' | {SEARCH} 'list of number in [0, 1]' --keep lots
 1 the space may not be | {NUMERIC} text
 1 the space may not be | {NUMERIC} text -q
-1 the space may not be | {SEARCH} 'list of text'
+1 output is a number | {SEARCH} 'list of text'
 2 nothere.csv | {BOUND} nothere.csv
 2 'folder' | {BOUND} folder
 2 --arm | {BOUND} recorded.csv
@@ -237,7 +237,6 @@ MISTAKES = f"""
 2 --samples=3 | init m.py:total --samples 3
 2 'ok.yaml' | run ok.yam
 2 ok.yaml, | run nothere.yaml
-2 dpaudit list ok.yaml | list mechanisms ok.yaml
 2 1_000_000 or 1e6 | plan m.py:noisy --d1 0 --d2 1 --epsilon 1 --trial ten
 2 1_000_000 or 1e6 | canaries make new.csv -n ten
 2 --seed 'x' | canaries make new.csv -n 10 --seed x
@@ -263,20 +262,20 @@ AUDITS = {
     f"{NOISY}, matrix: {{x: 3}}": "x=3",
     f"{NOISY}, matrix: {{x: [1]}}": 'claim: {epsilon: "${x}"}',
     f"{NOISY}, params: {{scale: '${{s}}'}}": "matrix: {s: [0.1, 1]}",
-    f"{NOISY}, params: {{scale: ${{s}}}}, matrix: {{s: [1, 2]}}": 'needs quotes: "${s}"',
+    f"{NOISY}, params: {{scale: ${{s}}}}, matrix: {{s: [1, 2]}}": "params: {scale: ${s}}",
     f"{NOISY}, matrix: {{x: [1, nan]}}": ".nan",
     f"{NOISY}, isolate: yes": "'yes'",
     f"{NOISY}, expect: maybe": "'maybe'",
     f"{NOISY}, on_error: ignore": "'ignore'",
     f"{NOISY}, confidence: 99%": "'99%'",
-    f"{NOISY}, confidence: 0.05": "0.05",
+    f"{NOISY}, confidence: 0.05": "0.5 to below 1",
     f"{NOISY}, workers: 0.5": "0.5",
     f"{NOISY}, range: [1]": "range=[1]",
     f"{NOISY}, range: [None, 1]": "null",
     NOISY.replace("d1: 0", "d1: (1, 2)"): "tuple",
     NOISY.replace("d1: 0", "d1: {a:1}"): "a:1",
     NOISY.replace("d1: 0", "d1: 1e999"): "1e999",
-    NOISY.replace("d1: 0", "d1: @rows.csv"): '"@rows.csv"',
+    NOISY.replace("d1: 0", "d1: @rows.csv"): "d1: @rows.csv",
     NOISY.replace("{epsilon: 1}", "1"): "claim=1",
     NOISY.replace("epsilon: 1", "epsilon: one"): "'one'",
     NOISY.replace("epsilon: 1", "epsilom: 1"): "'epsilon'",

@@ -126,7 +126,7 @@ def test_the_first_exception_of_a_kind_is_shown(dpaudit: Any, folder: Path) -> N
     [
         (("1", "null"), ()),
         (("1", "[2]"), ("--isolate",)),
-        (("text", "1"), ("--delta", "0.5", "--full")),
+        (("text", "1"), ("--delta", "0.5", "--stop", "never")),
     ],
 )
 def test_an_input_of_another_type_that_always_raises_is_an_error(

@@ -96,7 +96,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 COMMANDS = {
     "list definitions": "Kullback-Leibler differential privacy (--kappa)",
-    "bound --help-all": "--kappa FLOAT",
+    "bound --help-all": "--kappa NUMBER",
     "explain profile --kappa 0.5 --mu 1": "0.5-KL DP",
     "run mine.py:noisy --d1 0 --d2 1 --kappa 0.02 --samples 5000 --expect violation": "κ at least",
     "run audits.yaml -v --json kept.json": "0.1-KL DP",
@@ -177,7 +177,7 @@ class MisnamedDP(PureDP):
 def test_a_bound_for_no_parameter_is_refused_before_the_first_draw(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    OPTIONS["claim"].verify(MisnamedDP(1.0))
+    OPTIONS["claim"].read(MisnamedDP(1.0))
     for name, method in (("of_divergence", "own_of_divergence"), ("of_delta", "own_lower")):
         monkeypatch.setattr(MisnamedDP, name, "kapa")
         with pytest.raises(UsageError) as error:

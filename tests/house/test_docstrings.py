@@ -19,7 +19,8 @@ import dpaudit
 import dpaudit.claims
 from dpaudit import training
 from dpaudit.api import MoreOptions
-from dpaudit.auditing.options import OPTIONS, Section
+from dpaudit.auditing.option import Section
+from dpaudit.auditing.options import OPTIONS
 from dpaudit.errors import DpauditError
 from tests.comparing import no_new_processes as no_new_processes
 
@@ -94,7 +95,7 @@ def test_what_is_public_is_described(name: str) -> None:
 def test_every_other_keyword_of_audit_is_listed_under_its_section_of_the_table() -> None:
     said = _sections(dpaudit.audit)["Other Parameters"]
     by_section = {
-        title: {name for name in MoreOptions.__annotations__ if OPTIONS[name].section == title}
+        title: {name for name in MoreOptions.__annotations__ if OPTIONS[name].help.section == title}
         for title in get_args(Section)
     }
     listed = {
@@ -195,6 +196,7 @@ def _wanted_of_class(public: type) -> dict[str, list[str]]:
 
 
 def _parameters(public: Any) -> list[str]:
-    """Return the names of the parameters, but for `self` and keywords of another table."""
+    """Return the names of the parameters, but for `self` and options listed by section."""
     every = inspect.signature(public).parameters.values()
-    return [one.name for one in every if one.name != "self" and one.kind is not one.VAR_KEYWORD]
+    left_out = {"self", *(MoreOptions.__annotations__ if public is dpaudit.audit else ())}
+    return [one.name for one in every if {one.name} - left_out and one.kind is not one.VAR_KEYWORD]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import get_args
 
 from dpaudit.api import MoreOptions, audit
-from dpaudit.auditing.options import OPTIONS, Option, Section
+from dpaudit.auditing.option import Option, Section
+from dpaudit.auditing.options import OPTIONS
 from tests import generated
 
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
@@ -19,7 +20,7 @@ INTRODUCTION = """# Options
 Each option of an audit once: as a flag of `dpaudit run`, as a key of an audit in a
 [configuration file](configuration.md), and as a keyword of `dpaudit.audit`. Python takes objects
 where files have words: a claim is `ApproximateDP(1, 1e-5)`, times are in seconds, sizes in bytes,
-and functions are themselves. This page is made from `dpaudit/auditing/options.py`.
+and functions are themselves. This page is made from the declarations in `dpaudit/auditing/`.
 """
 HEAD = "| command line | file | Python | what | default |\n|---|---|---|---|---|"
 
@@ -29,16 +30,17 @@ def page() -> str:
 
 
 def _section(title: Section) -> str:
-    rows = [_row(one) for one in OPTIONS.values() if one.section == title]
+    rows = [_row(one) for one in OPTIONS.values() if one.help.section == title]
     return "\n".join([f"## {title}", "", HEAD, *rows, ""])
 
 
 def _row(one: Option) -> str:
-    flags = ", ".join(f"`{flag}`" for flag in (one.flag, one.short) if flag)
+    flags = ", ".join(f"`{flag}`" for flag in (one.flag, one.help.short) if flag)
     keys = {"claim": f"`claim: {{{one.name}: …}}`", "run": ""}
     keyword = f"`{one.name}`" if one.name in KEYWORDS and one.of != "claim" else ""
-    more = f" ([more]({one.more}))" if one.more else ""
-    cells = (flags, keys.get(one.of, f"`{one.name}`"), keyword, one.help + more, one.default_words)
+    more = f" ([more]({one.help.more}))" if one.help.more else ""
+    text = one.help.text + more
+    cells = (flags, keys.get(one.of, f"`{one.name}`"), keyword, text, one.default_words)
     return f"| {' | '.join(cells)} |"
 
 
@@ -48,10 +50,10 @@ def test_the_page_is_what_the_table_gives() -> None:
 
 def test_every_link_leads_somewhere() -> None:
     for one in OPTIONS.values():
-        file, _, anchor = one.more.partition("#")
+        file, _, anchor = one.help.more.partition("#")
         if file:
             headings = list(anchors((PAGE.parent / file).read_text(encoding="utf-8")))
-            assert not anchor or anchor in headings, one.more
+            assert not anchor or anchor in headings, one.help.more
 
 
 def anchors(text: str) -> Iterator[str]:

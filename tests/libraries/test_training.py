@@ -262,7 +262,7 @@ def test_noise_of_torch_that_a_process_draws_once_is_no_violation(
 ) -> None:
     (tmp_path / "drawing.py").write_text(SHARED)
     words = ("--d1", "[1]", "--d2", "[]", "--mu", "0.001", "--samples", "4_000", "--workers", "1")
-    settings = ("--stop-early", "confirmed", "--no-trace", "--json", "-")
+    settings = ("--stop", "confirmed", "--no-trace", "--json", "-")
     program = (TORCH / "python", "-c", PATIENT, "run", f"drawing.py:{name}")
     said = run(tmp_path, *program, *words, *settings)
     (audit,) = json.loads(said.stdout)["audits"]
@@ -338,7 +338,7 @@ def test_the_weights_of_all_steps_reveal_noise_that_steps_share(
 ) -> None:
     (tmp_path / "reused.py").write_text(REUSED)
     pair = ("--d1", "[[[1.0, 0.0], 0.5]]", "--d2", "[]", "--mu", str(math.sqrt(3) / 2))
-    settings = ("--samples", "2_000", "--stop-early", "bets", "--no-trace", "--quiet")
+    settings = ("--samples", "2_000", "--stop", "bets", "--no-trace", "--quiet")
     said = run(tmp_path, TORCH / "dpaudit", "run", f"reused.py:{name}", *pair, *settings)
     assert said.returncode == exit_code, said.stderr
 

@@ -38,7 +38,7 @@ def refuted(result: AuditResult) -> bool:
 
 def test_the_textbook_laplace_is_taken_apart() -> None:
     """Mironov 2012: the true ε is infinite, and what a million draws can show is about 10."""
-    result = audited(textbook_laplace, samples=1_000_000, full=True)
+    result = audited(textbook_laplace, samples=1_000_000, stop="never")
     assert result.verdict is Verdict.VIOLATION
     assert result.epsilon_lower >= 8
     assert words(result) == [f"{LOWEST_BIT}output ≤ 2^-54"]
@@ -74,7 +74,7 @@ def test_what_was_looked_at_is_not_said_to_be_left_out() -> None:
     ],
 )
 def test_noise_without_low_order_bits_stays_unrefuted(mechanism: Any, d1: Any, d2: Any) -> None:
-    result = audited(mechanism, d1, d2, samples=300_000, full=True)
+    result = audited(mechanism, d1, d2, samples=300_000, stop="never")
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert 0.9 < result.epsilon_lower <= 1
 

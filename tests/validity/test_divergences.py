@@ -92,7 +92,7 @@ def audited(claim: PrivacyClaim, mechanism: Any = shifted, **more: Any) -> Audit
 
 @pytest.mark.parametrize("claim", [RenyiDP(2, 0.8), ZeroConcentratedDP(0.43)], ids=str)
 def test_a_violation_that_only_the_divergence_shows(claim: PrivacyClaim) -> None:
-    result = audited(claim, samples=200_000, full=True)
+    result = audited(claim, samples=200_000, stop="never")
     one, test = certificate(result), divergence(result)
     assert result.verdict is Verdict.VIOLATION
     assert one.fixed.p_value > one.fixed.alpha
@@ -209,7 +209,7 @@ def test_several_pairs_share_it_and_the_best_bound_is_reported() -> None:
     pairs = tuple(NeighbouringPair(0, x, label=str(x)) for x in (0.5, 1, 0.25))
     claim, target = RenyiDP(2, 0.8), CallableTarget(function=shifted)
     spec = audit_of(
-        name="three", target=target, pairs=pairs, claim=claim, samples=100_000, full=True
+        name="three", target=target, pairs=pairs, claim=claim, samples=100_000, stop="never"
     )
     result = run_audit(spec)
     assert [one.refuted for one in result.certificates] == [False, True, False]
@@ -259,7 +259,7 @@ def mean_of(scale: float, x: float, size: int, rng: np.random.Generator) -> Any:
 
 def test_groups_of_several_records() -> None:
     claim = group(ZeroConcentratedDP(0.11), 2)
-    test = divergence(audited(claim, samples=100_000, full=True))
+    test = divergence(audited(claim, samples=100_000, stop="never"))
     assert test.allowed == pytest.approx(0.44 * test.witness.order)
     assert test.p_value <= test.alpha
 
@@ -296,7 +296,7 @@ def test_equal_seeds_and_any_number_of_workers_give_the_same() -> None:
 
 @pytest.fixture(scope="module")
 def refuted() -> AuditResult:
-    return audited(RenyiDP(2, 0.8), samples=200_000, full=True)
+    return audited(RenyiDP(2, 0.8), samples=200_000, stop="never")
 
 
 def changed_witness(test: DivergenceTest, **changes: Any) -> DivergenceTest:

@@ -95,11 +95,11 @@ def test_its_invalid_twin_is_caught_by_the_same_check(case: Case, is_above: IsAb
 # false-alarm rate of 0.7. (A rule certified on its own learning draws refutes with rate 0.95.)
 FEW = 24
 # A long vector takes seconds an audit; below, a short one is taken for long. Trees learn the same
-# with --full, which is tried with randomised response.
+# with --stop never, which is tried with randomised response.
 QUICK = [
     one
     for one in whole_audits.SETTINGS
-    if "long vector" not in one.name and one.name != "agreeing signs, trees, --full"
+    if "long vector" not in one.name and one.name != "agreeing signs, trees, --stop never"
 ]
 
 

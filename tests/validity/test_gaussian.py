@@ -15,7 +15,7 @@ def shifted(x: float, size: int, rng: np.random.Generator) -> Any:
 
 
 def test_a_mu_that_is_too_small_is_refuted() -> None:
-    result = dpaudit.audit(shifted, 0, 1, GaussianDP(0.8), samples=60_000, full=True)
+    result = dpaudit.audit(shifted, 0, 1, GaussianDP(0.8), samples=60_000, stop="never")
     assert result.verdict is Verdict.VIOLATION
     own = result.claim.own_lower(result.point.epsilon, result.delta_lower)
     assert own is not None

@@ -442,7 +442,7 @@ def test_the_environment_is_state_of_the_mechanism_but_not_of_an_attack(
     os.environ.pop("KEPT_NOISE", None)
     assert result.verdict is Verdict.VIOLATION
     assert "(calls changed os.environ)" in warned(result)
-    result = audited(laplace.wrong_density, attacks=[Importing], full=True)
+    result = audited(laplace.wrong_density, attacks=[Importing], stop="never")
     os.environ.pop("SET_BY_A_LIBRARY")
     assert result.verdict is Verdict.VIOLATION
     assert warned(result) == ""

@@ -54,7 +54,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def lower(mechanism: Any, claim: dpaudit.PrivacyClaim, **options: Any) -> float:
     """Return the certified ε of the inputs 0 and 1, after the whole budget."""
-    given = {"samples": 20_000, "full": True, **options}
+    given = {"samples": 20_000, "stop": "never", **options}
     result = dpaudit.audit(mechanism, 0, 1, claim, **given)
     assert result.error is None
     return result.epsilon_lower
@@ -161,7 +161,7 @@ def test_a_score_does_not_hide_a_plain_event(monkeypatch: pytest.MonkeyPatch) ->
 
     def events(seed: int) -> list[str]:
         claim = dpaudit.PureDP(1.0)
-        result = dpaudit.audit(passes, 0.1, 0.9, claim, samples=100_000, full=True, seed=seed)
+        result = dpaudit.audit(passes, 0.1, 0.9, claim, samples=100_000, stop="never", seed=seed)
         main = result.certificates[0].rules[0]
         return [event.words for event in main.events]
 
@@ -247,7 +247,7 @@ def test_repeated_runs_are_learned_from_together() -> None:
         return 2 * rng.integers(8, size=size) + np.where(right, x, 1 - x)
 
     claim = dpaudit.PureDP(0.1)
-    result = dpaudit.audit(once, 0, 1, claim, repeat=20, samples=10_000, full=True)
+    result = dpaudit.audit(once, 0, 1, claim, repeat=20, samples=10_000, stop="never")
     assert result.claim == dpaudit.PureDP(2.0)
     assert result.verdict is Verdict.VIOLATION
     assert result.epsilon_lower > 2.6
@@ -327,7 +327,7 @@ def tradeoff(alpha: float) -> float:
 
 def test_the_mean_of_gaussian_dp_is_nearly_reached() -> None:
     claim = dpaudit.GaussianDP(0.8)
-    result = dpaudit.audit(shifted, 0, 1, claim, samples=100_000, full=True)
+    result = dpaudit.audit(shifted, 0, 1, claim, samples=100_000, stop="never")
     own = claim.own_lower(result.point.epsilon, result.delta_lower)
     assert result.verdict is Verdict.VIOLATION
     assert own is not None
@@ -337,7 +337,7 @@ def test_the_mean_of_gaussian_dp_is_nearly_reached() -> None:
 @pytest.mark.parametrize("claim", [dpaudit.RenyiDP(2, 0.8), dpaudit.ZeroConcentratedDP(0.43)])
 def test_divergences_are_refuted_where_no_event_does(claim: dpaudit.PrivacyClaim) -> None:
     """D_a of this noise is a / 2: 1 for a = 2, and ρ = ½."""
-    result = dpaudit.audit(shifted, 0, 1, claim, samples=100_000, full=True)
+    result = dpaudit.audit(shifted, 0, 1, claim, samples=100_000, stop="never")
     (certificate,) = result.certificates
     assert result.verdict is Verdict.VIOLATION
     assert certificate.fixed.p_value > certificate.fixed.alpha
@@ -348,7 +348,7 @@ def test_divergences_are_refuted_where_no_event_does(claim: dpaudit.PrivacyClaim
 def test_total_variation_is_nearly_reached() -> None:
     """Of this noise it is 2 Φ(½) - 1 = 0.383, all of it between the two means."""
     claim = dpaudit.TotalVariation(0.3)
-    result = dpaudit.audit(shifted, 0, 1, claim, samples=50_000, full=True)
+    result = dpaudit.audit(shifted, 0, 1, claim, samples=50_000, stop="never")
     assert result.verdict is Verdict.VIOLATION
     assert 0.355 < result.delta_lower < 0.383
 
@@ -373,7 +373,7 @@ def test_several_mechanisms_are_audited_as_one() -> None:
             pairs=(pair,),
             claim=claim,
             samples=20_000,
-            full=True,
+            stop="never",
         )
     )
     assert claim == dpaudit.PureDP(1.6 * LN3)
@@ -391,7 +391,7 @@ def test_a_claim_holds_for_groups_as_far_as_it_follows() -> None:
     for share in (0.8, 1.01):
         claim = group(dpaudit.PureDP(share * LN3), 3)
         inputs = (0, 0, 0), (1, 1, 1)
-        result = dpaudit.audit(answered, *inputs, claim, samples=50_000, full=True)
+        result = dpaudit.audit(answered, *inputs, claim, samples=50_000, stop="never")
         found.append((result.verdict, result.epsilon_lower > 0.85 * 3 * LN3))
     assert found == [(Verdict.VIOLATION, True), (Verdict.NO_VIOLATION_FOUND, True)]
 

@@ -217,7 +217,7 @@ def test_a_rare_leak_is_refuted_under_claims_with_delta(
     claim: Any, shift: float, seed: int
 ) -> None:
     mechanism = partial(leaky, p=1e-3, shift=shift)
-    result = dpaudit.audit(mechanism, 1, 0, claim, samples=100_000, seed=seed, full=True)
+    result = dpaudit.audit(mechanism, 1, 0, claim, samples=100_000, seed=seed, stop="never")
     assert result.verdict is Verdict.VIOLATION
     (rare,) = (test for test in only(result).rules if test.rule.kind == "rare")
     assert rare.refutes
@@ -233,7 +233,9 @@ def test_a_rare_leak_is_refuted_under_claims_with_delta(
 
 def test_under_a_renyi_claim_the_portfolio_has_half_and_the_witness_the_other() -> None:
     mechanism = partial(both_sides, p=0.05)
-    result = dpaudit.audit(mechanism, 1, 0, RenyiDP(20.0, 1.0), samples=100_000, seed=1, full=True)
+    result = dpaudit.audit(
+        mechanism, 1, 0, RenyiDP(20.0, 1.0), samples=100_000, seed=1, stop="never"
+    )
     one = only(result)
     assert result.verdict is Verdict.VIOLATION
     assert len(one.rules) > 1
@@ -252,7 +254,7 @@ def test_a_leak_that_is_one_output_has_a_renyi_divergence(seed: int) -> None:
     """P(E) = 0.02 and Q(E) = 0: D₂ is infinite, and at least 0.8 by 100,000 draws."""
     mechanism = partial(leaky, p=0.02, shift=0.0)
     claim = RenyiDP(2.0, 0.1)
-    result = dpaudit.audit(mechanism, 1, 0, claim, samples=100_000, seed=seed, full=True)
+    result = dpaudit.audit(mechanism, 1, 0, claim, samples=100_000, seed=seed, stop="never")
     divergence = only(result).divergence
     assert divergence is not None
     assert divergence.lower > 0.8
@@ -324,7 +326,7 @@ def vectors(dataset: int, size: int, rng: np.random.Generator) -> Any:
 @pytest.mark.parametrize("mechanism", [texts, numbers, vectors])
 @pytest.mark.parametrize("seed", [1])
 def test_outputs_that_are_all_rare_or_new_are_not_refuted(mechanism: Any, seed: int) -> None:
-    result = dpaudit.audit(mechanism, 0, 1, PureDP(0.1), samples=30_000, seed=seed, full=True)
+    result = dpaudit.audit(mechanism, 0, 1, PureDP(0.1), samples=30_000, seed=seed, stop="never")
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     one = only(result)
     assert one.p_value > 0.01

@@ -69,7 +69,7 @@ def test_an_adversary_sees_all_runs() -> None:
     def answer(x: int, rng: Rng) -> int:
         return int(x if rng.random() < 0.75 else 1 - x)
 
-    result = audited(answer, claim, 2, samples=20_000, full=True)
+    result = audited(answer, claim, 2, samples=20_000, stop="never")
     assert result.verdict is Verdict.VIOLATION
     assert 1.8 < result.epsilon_lower <= 2 * LN3
 

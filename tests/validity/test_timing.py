@@ -70,7 +70,7 @@ def test_time_does_not_make_equal_outputs_different() -> None:
 
 def test_several_workers_and_bits_beside_time() -> None:
     path = "mechanisms.laplace:laplace_scalar"
-    result = audited(path, samples=4_000, workers=2, floating_point=True, full=True)
+    result = audited(path, samples=4_000, workers=2, floating_point=True, stop="never")
     assert result.error is None
     assert result.draws == 4_000
     tried = {one.attack.partition(":")[0] for one in result.certificates[0].attacks}

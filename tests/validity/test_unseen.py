@@ -66,7 +66,7 @@ def test_what_was_only_counted_while_learning_was_seen() -> None:
     def pairs(dataset: int, *, size: int, rng: np.random.Generator) -> Any:
         return (rng.random(size) < 5e-5).astype(float)
 
-    result = dpaudit.audit(pairs, 0, 1, CLAIM, samples=2_000_000, full=True)
+    result = dpaudit.audit(pairs, 0, 1, CLAIM, samples=2_000_000, stop="never")
     assert result.certificates[0].evidence.counted > 0
     assert (unseen(result).count_d1, unseen(result).count_d2) == (0, 0)
 

@@ -13,7 +13,6 @@ from dpaudit.auditing.recheck import recheck
 from dpaudit.certificates.evidence import DrawLimits
 from dpaudit.reports.json import document, entry, read_document
 from dpaudit.stats.binomial import clopper_pearson_interval
-from tests.raising import code
 from tests.specs import replace
 
 
@@ -36,7 +35,7 @@ def vector(data: list[float], rng: np.random.Generator) -> Any:
 
 
 def leaks(mechanism: Any = mean, seed: int = 0, **options: Any) -> AuditResult:
-    options = {"samples": 20_000, "confidence": 0.95, "stop_early": "bets", **options}
+    options = {"samples": 20_000, "confidence": 0.95, "stop": "bets", **options}
     claim = options.pop("claim", PureDP(0.1))
     return audit(mechanism, [0.0], [0.0, 1.0], claim, seed=seed, **options)
 
@@ -121,7 +120,7 @@ def test_refutes_any_kind_of_output_and_claim(mechanism: Any, claim: Any) -> Non
     d1: list[float] = []
     result = audit(
         mechanism, d1 if mechanism is not mean else [0.0], [0.0, 1.0], claim,
-        samples=20_000, confidence=0.95, stop_early="bets",
+        samples=20_000, confidence=0.95, stop="bets",
     )  # fmt: skip
     assert result.verdict is Verdict.VIOLATION
     assert result.certificates[0].ended_by_bets
@@ -137,17 +136,13 @@ def test_without_a_refutation_the_exact_test_has_a_tenth() -> None:
     assert recheck(result) == []
 
 
-def test_full_and_an_early_end_exclude_each_other() -> None:
-    assert code(leaks, full=True) == "options-conflict"
-
-
 def test_slow_draws_choose_bets() -> None:
     result = audit(slow_mean, [0.0], [0.0, 1.0], PureDP(0.1), samples=2_000, confidence=0.95)
     assert result.certificates[0].evidence.ends_by_bets
 
 
 def test_fast_draws_choose_a_confirmation() -> None:
-    one = leaks(stop_early=None).certificates[0]
+    one = leaks(stop="auto").certificates[0]
     assert not one.evidence.ends_by_bets
     assert one.fixed.stage == "confirmation"
 

@@ -132,11 +132,11 @@ def test_no_interval_after_an_early_stop(samples: int) -> None:
     result = audit(claim=PureDP(0.2), samples=samples)
     assert result.verdict is Verdict.VIOLATION
     assert result.certificates[0].interval is None
-    assert "full: true" in result.certificates[0].warnings[0]
+    assert "stop: never" in result.certificates[0].warnings[0]
 
 
 def test_full_goes_on_to_an_interval() -> None:
-    result = audit(claim=PureDP(0.2), full=True)
+    result = audit(claim=PureDP(0.2), stop="never")
     assert result.verdict is Verdict.VIOLATION
     assert result.certificates[0].interval is not None
     assert recheck(result) == []
@@ -201,7 +201,7 @@ def test_vectors() -> None:
 
 def test_a_range_of_one_is_none() -> None:
     error = refusal(audit, range=[0])
-    assert (error.code, "two outputs" in str(error)) == ("option-invalid", True)
+    assert (error.code, "range=[0]" in str(error)) == ("option-invalid", True)
 
 
 def test_the_level_is_shared_by_the_pairs(audited: AuditResult) -> None:

@@ -86,7 +86,7 @@ def test_the_bound_of_the_bets_is_the_result(blocks: int) -> None:
     ids=["pure", "approximate", "renyi"],
 )
 def test_it_refutes_if_the_bets_have_refuted(claim: dpaudit.PrivacyClaim) -> None:
-    spec = spec_of(claim, full=True)
+    spec = spec_of(claim, stop="never")
     whole = run_audit(spec)
     after = whole.certificates[0].evidence.refuted_after
     assert after is not None
@@ -104,7 +104,7 @@ def test_it_refutes_if_the_bets_have_refuted(claim: dpaudit.PrivacyClaim) -> Non
 
 def test_every_report_shows_it() -> None:
     passed, _ = interrupted(8)
-    refuted, _ = interrupted(20, spec_of(dpaudit.PureDP(0.4), full=True))
+    refuted, _ = interrupted(20, spec_of(dpaudit.PureDP(0.4), stop="never"))
     for result in (passed, refuted):
         made = f"{result.draws:,} of {SAMPLES:,} draws"
         for form in FORMATS:

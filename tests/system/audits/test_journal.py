@@ -24,7 +24,8 @@ from dpaudit import (
 from dpaudit.auditing import journal
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.journal import JournalFile, journal_path
-from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.auditing.options import DrawnSeed
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.errors import JournalError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
@@ -96,8 +97,8 @@ SPECS = {
     "refuted while learning": spec_of(batch, PureDP(0.2), samples=6_000),
     "refuted while certifying": spec_of(batch, PureDP(0.7), samples=10_000),
     "half is learned from": spec_of(alike, samples=4_000),
-    "ended by bets": spec_of(single, PureDP(0.1), stop_early="bets"),
-    "bets on a divergence": spec_of(single, RenyiDP(2.0, 0.05), stop_early="bets"),
+    "ended by bets": spec_of(single, PureDP(0.1), stop="bets"),
+    "bets on a divergence": spec_of(single, RenyiDP(2.0, 0.05), stop="bets"),
     "approximate": spec_of(batch, ApproximateDP(0.9, 0.05)),
     "a curve": spec_of(batch, GaussianDP(1.0)),
     "probabilistic": spec_of(atoms, ProbabilisticDP(1.0, 0.02)),
@@ -319,7 +320,7 @@ OTHERS = {
     "claim was 1-DP, is 2-DP": {"claim": PureDP(2.0)},
     "seed was 0, is 1": {"seed": 1},
     "confidence was 0.99, is 0.9": {"confidence": 0.9},
-    "full was False, is True": {"full": True},
+    "stop was 'auto', is 'never'": {"stop": "never"},
     "pairs was 0, 1, is 0, 2": {"pairs": (NeighbouringPair(0, 2, None, "0, 2"),)},
     "the content of pairs differs": {"pairs": (NeighbouringPair(0, 1.5, None, "0, 1"),)},
     "target was batch, is single": {"target": CallableTarget(function=single)},

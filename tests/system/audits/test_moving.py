@@ -221,7 +221,7 @@ def test_each_worker_has_its_own_process_of_an_isolated_mechanism() -> None:
 
 
 @pytest.mark.usefixtures("two_cores", "no_processes")
-@pytest.mark.parametrize("more", [{}, {"time": 0.3}, {"full": True}])
+@pytest.mark.parametrize("more", [{}, {"time": 0.3}, {"stop": "never"}])
 def test_a_short_audit_starts_no_processes(more: dict[str, Any]) -> None:
     result = run_audit(spec_of(batch, samples=FEW, **more))
     assert result.error is None

@@ -46,13 +46,13 @@ def constant(dataset: int, size: int, rng: np.random.Generator) -> Any:
     return np.where((rng.random(size) < 5e-3) & (dataset == 1), 1.0, 0.0)
 
 
-def audited(mechanism: Any = noisy, full: bool = True, claim: Any = PURE) -> AuditResult:
-    return _audited(mechanism, full, claim)
+def audited(mechanism: Any = noisy, stop: Any = "never", claim: Any = PURE) -> AuditResult:
+    return _audited(mechanism, stop, claim)
 
 
 @functools.cache
-def _audited(mechanism: Any, full: bool, claim: Any) -> AuditResult:
-    return dpaudit.audit(mechanism, 1, 0, claim, samples=20_000, seed=0, full=full)
+def _audited(mechanism: Any, stop: Any, claim: Any) -> AuditResult:
+    return dpaudit.audit(mechanism, 1, 0, claim, samples=20_000, seed=0, stop=stop)
 
 
 def only(result: AuditResult) -> Certificate:
@@ -159,7 +159,7 @@ def test_rules_that_are_the_same_event_are_all_tested() -> None:
 
 
 def test_a_confirmation_tests_one_rule_with_all_of_its_share() -> None:
-    result = audited(full=False)
+    result = audited(stop="auto")
     one = only(result)
     assert one.fixed.stage == "confirmation"
     (test,) = one.rules
@@ -171,11 +171,11 @@ def test_a_confirmation_tests_one_rule_with_all_of_its_share() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "full", "claim"),
-    [(noisy, True, PURE), (noisy, False, PURE), (constant, True, ApproximateDP(1.0, 1e-4))],
+    ("mechanism", "stop", "claim"),
+    [(noisy, "never", PURE), (noisy, "auto", PURE), (constant, "never", ApproximateDP(1.0, 1e-4))],
 )
-def test_a_file_keeps_the_portfolio(mechanism: Any, claim: Any, full: bool) -> None:
-    result = audited(mechanism, full, claim)
+def test_a_file_keeps_the_portfolio(mechanism: Any, claim: Any, stop: str) -> None:
+    result = audited(mechanism, stop, claim)
     (again,) = from_json(to_json([result]))
     assert again.certificates[0].rules == only(result).rules
     assert again.certificates[0].fixed == only(result).fixed
@@ -256,7 +256,7 @@ def test_no_evidence_has_shares_above_one_or_rules_of_one_kind(name: str) -> Non
 
 
 def test_a_confirmation_has_one_rule() -> None:
-    evidence = only(audited(full=False)).evidence
+    evidence = only(audited(stop="auto")).evidence
     (rule,) = evidence.rules
     second = replace(rule, kind="other" if rule.kind == "rare" else "rare", share=0.5)
     with pytest.raises(ValueError, match="confirmation"):

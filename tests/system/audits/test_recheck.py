@@ -35,20 +35,20 @@ def with_evidence(result: AuditResult, **changes: Any) -> AuditResult:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "epsilon", "samples", "full"),
+    ("mechanism", "epsilon", "samples", "stop"),
     [
-        (laplace.laplace, 1.0, 150, False),
-        (laplace.laplace, 1.0, 1_000, True),
-        (laplace.laplace, 0.9, 20_000, False),
-        (laplace.wrong_density, 0.5, 150, True),
-        (laplace.wrong_density, 0.5, 1_000, False),
-        (laplace.wrong_density, 0.5, 20_000, True),
+        (laplace.laplace, 1.0, 150, "auto"),
+        (laplace.laplace, 1.0, 1_000, "never"),
+        (laplace.laplace, 0.9, 20_000, "auto"),
+        (laplace.wrong_density, 0.5, 150, "never"),
+        (laplace.wrong_density, 0.5, 1_000, "auto"),
+        (laplace.wrong_density, 0.5, 20_000, "never"),
     ],
 )
 def test_honest_results_are_believed(
-    mechanism: Any, epsilon: float, samples: int, full: bool
+    mechanism: Any, epsilon: float, samples: int, stop: str
 ) -> None:
-    assert recheck(audited(mechanism, epsilon, samples=samples, full=full)) == []
+    assert recheck(audited(mechanism, epsilon, samples=samples, stop=stop)) == []
 
 
 def test_a_result_without_detectable_rare_outputs_fails() -> None:
@@ -115,7 +115,7 @@ def test_evidence_about_another_claim_or_run_fails(changes: dict[str, Any]) -> N
 
 
 def test_a_refutation_at_another_block() -> None:
-    result = audited(laplace.wrong_density, 0.5, full=True)
+    result = audited(laplace.wrong_density, 0.5, stop="never")
     evidence = result.certificates[0].evidence
     assert evidence.refuted_after is not None
     found = " ".join(recheck(with_evidence(result, refuted_after=evidence.draws)))
@@ -153,9 +153,9 @@ def blocks_of(result: AuditResult, stage: str) -> list[Block]:
         {"samples": 5_000},
         {"time": "0.3s"},
         {"samples": 5_000, "bound": "clopper-pearson"},
-        {"samples": 5_000, "full": True, "mechanism": "wrong_density", "epsilon": 0.5},
+        {"samples": 5_000, "stop": "never", "mechanism": "wrong_density", "epsilon": 0.5},
         *(
-            {"samples": 5_000, "stop_early": mode, "mechanism": "wrong_density", "epsilon": 0.5}
+            {"samples": 5_000, "stop": mode, "mechanism": "wrong_density", "epsilon": 0.5}
             for mode in ("bets", "confirmed")
         ),
     ],

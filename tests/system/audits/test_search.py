@@ -156,7 +156,7 @@ def test_search_and_audit_share_the_draws() -> None:
 def test_draws_that_compare_answers_are_not_drawn_to_certify_too() -> None:
     (planted,) = (one for one in PLANTED if one.name == "noise-for-one-direction")
     given = {"space": planted.space, "adjacency": planted.adjacency}
-    result = search(planted.broken, samples=100_000, full=True, **given)
+    result = search(planted.broken, samples=100_000, stop="never", **given)
     assert result.searched is not None
     # A quarter for the search, and 0.6 of that to compare.
     assert result.certificates[0].evidence.budget == 100_000 - min(result.searched.draws, 40_000)

@@ -72,7 +72,7 @@ def fit_nearness(selection: SelectionDraws) -> Callable[[Outcomes], Scores]:
 
 
 def audited(mechanism: Callable[..., Any] | str = circles, **given: Any) -> dpaudit.AuditResult:
-    options = {"samples": 5_000, "full": True, **given}
+    options = {"samples": 5_000, "stop": "never", **given}
     return dpaudit.audit(mechanism, 0.0, 1.0, dpaudit.PureDP(0.5), **options)
 
 
@@ -147,7 +147,7 @@ def test_an_attack_in_a_file_goes_to_workers(tmp_path: Path) -> None:
             dpaudit.PureDP(1.0),  # which is true: after a violation, others draw too
             attacks=[f"{path}:Radius"],
             samples=2_000,
-            full=True,
+            stop="never",
             workers=workers,
         )
         for workers in (1, 2)

@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from tests.cli.test_init import MINE, at_terminal, audit, fails, ran, started
+import pytest
+
+from tests.cli.test_init import COMPLETE, MINE, audit, fails, ran, started
 from tests.cli.test_init import folder as folder
 
 
@@ -27,14 +30,16 @@ def pytest_says() -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_a_private_mechanism_is_green(folder: Path) -> None:
-    done = started("mine.py:private_count", "--epsilon", "1", "--samples", "5000")
+def test_private_mechanisms_are_green(folder: Path) -> None:
+    done = started("mine.py:private_count", *COMPLETE, "--samples", "5000")
     assert done.returncode == 0, done.stderr
     assert "NO VIOLATION FOUND  private_count" in done.stdout
+    values = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "5000")
+    assert started("mine.py:Laplace", *values).returncode == 0
     assert ran("run", "audits.yaml", "-q").returncode == 0
     code, said = pytest_says()
     assert code == 0
-    assert "dpaudit: 1 privacy audit of 5,000 draws" in said
+    assert "dpaudit: 2 privacy audits of 5,000 draws" in said
 
 
 def test_modules_and_files_of_other_folders(folder: Path) -> None:
@@ -47,30 +52,38 @@ def test_modules_and_files_of_other_folders(folder: Path) -> None:
     (folder / "inside" / "random.py").write_text(MINE)
     files = ("inside/package/noise.py", "my-noise.py", "inside/random.py")
     for target in ("inside.package.noise", *files):
-        words = (f"{target}:private_count", "--epsilon", "1", "--force", "--samples", "500")
-        done = started(*words)
+        done = started(f"{target}:private_count", *COMPLETE, "--samples", "500")
         assert done.returncode == 0, done.stderr
-        assert fails() == ""
+    assert fails() == ""
 
 
-def test_a_parameter_with_a_default_gets_the_number_of_the_claim(folder: Path) -> None:
-    """At its default of 1 the mechanism, which is right, would be accused."""
-    claim = ("--epsilon", "0.5", "--samples", "2000", "--force")
-    for name, more, key, value in (
-        ("defaulted", (), "params", {"epsilon": 0.5}),
-        ("Defaulted", (), "init", {"epsilon": 0.5}),
-        ("Defaulted", ("--init", "{epsilon: 0.25}"), "init", {"epsilon": 0.25}),
-    ):
-        done = started(f"mine.py:{name}", *claim, *more)
-        assert done.returncode == 0, done.stdout
-        assert "NO VIOLATION FOUND" in done.stdout
-        assert audit()[key] == value
-        assert fails() == ""
-
-
-def test_a_terminal_is_asked(folder: Path) -> None:
-    answers = {"claims": "1", "its δ": "", "sensitivity": "one: [", "value is missing": "1"}
-    code, said = at_terminal("mine.py:scaled", answers)
-    assert code == 0
-    assert "NO VIOLATION FOUND" in said
-    assert audit()["params"] == {"sensitivity": 1, "epsilon": 1.0}
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("scaled --param sensitivity=1", {"params": {"sensitivity": 1, "epsilon": 1.0}}),
+        ("Laplace", {"init": {"epsilon": 1.0}, "call": "add_noise"}),
+        ("Laplace --init [0.25]", {"init": [0.25], "call": "add_noise"}),
+        ("Several --call add_noise", {"init": {"epsilon": 1.0}, "call": "add_noise"}),
+        ("Called", {"d1": 0, "d2": 1}),
+        ("make --factory", {"factory": True, "init": {"epsilon": 1.0}}),
+        ("ready --factory", {"factory": True}),
+        ("elsewhere --rng-arg prng --data-arg queries --d1 [0] --d2 []", {"rng_arg": "prng"}),
+        ("noisy_mean --as array --d1 [0.5,1] --d2 [0.5]", {"as": "array"}),
+        # At its default of 1 the mechanism, which is right, would be accused.
+        ("defaulted --d1 [0] --d2 [] --epsilon 0.5", {"params": {"epsilon": 0.5}}),
+        ("Defaulted --epsilon 0.5", {"init": {"epsilon": 0.5}}),
+        ("Defaulted --init {epsilon:\u00a00.25} --epsilon 0.5", {"init": {"epsilon": 0.25}}),
+        ("private_count --d1 [2,3] --d2 [2] --delta 0.1", {"d1": [2, 3], "d2": [2]}),
+        ("private_count --d1 [1] --d2 [] --definition probabilistic --delta 0.1", {"d2": []}),
+    ],
+)
+def test_what_signatures_say(folder: Path, words: str, expected: dict[str, Any]) -> None:
+    name, *more = [word.replace("\u00a0", " ") for word in words.split(" ")]
+    inputs = () if "--d1" in more else ("--d1", "0", "--d2", "1")
+    claim = () if "--epsilon" in more else ("--epsilon", "1")
+    done = started(f"mine.py:{name}", *claim, "--samples", "500", *inputs, *more)
+    assert done.returncode == 0, done.stderr
+    assert expected.items() <= audit().items()
+    is_writable = "FILL_IN" not in Path("test_privacy.py").read_text()
+    assert is_writable is not bool({"--as", "--definition"} & {*more})
+    assert not is_writable or fails() == ""

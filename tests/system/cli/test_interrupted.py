@@ -161,7 +161,7 @@ def shows(x):
 def test_a_refuted_claim_keeps_the_exit_code_of_the_signal(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SHOWS)
     words = ("mine.py:shows", "--d1", "0", "--d2", "1", "--epsilon", "1", "--workers", "1")
-    more = ("--full", "--samples", "100000", "--json", "r.json", "--quiet")
+    more = ("--stop", "never", "--samples", "100000", "--json", "r.json", "--quiet")
     ended = subprocess.run(
         [DPAUDIT, "run", *words, *more], cwd=tmp_path, capture_output=True, text=True
     )

@@ -44,7 +44,7 @@ def test_the_draws_are_the_same_for_any_number_of_workers(dpaudit: Invoke, tmp_p
     params = ("--param", f"log={tmp_path / 'log'}", "--param", "share=0.02")
     words = (f"{FAULTY}:logged", "--isolate", *params, *INPUTS, "--epsilon", "9", "--timeout", "9")
     # By default, the speed of the first draws decides whether bets alone may end the audit.
-    ending = ("--samples", "150", "--stop-early", "confirmed")
+    ending = ("--samples", "150", "--stop", "confirmed")
     outputs = [
         dpaudit("run", *words, *ending, "--workers", workers).output for workers in ("1", "2")
     ]
@@ -85,7 +85,6 @@ def test_what_cannot_be_done_is_refused_before_the_audit(
         ("m:f", "--command", "cat"): "excludes TARGET",
         (f"{FAULTY}:nope", "--isolate"): "'nope'",
         (f"{FAULTY}:plain", "--isolate", "--param", "sise=1"): "'sise'",
-        (f"{FAULTY}:plain", "--timeout", "1s"): "isolate: true",
         (f"{FAULTY}:plain", "--isolate", "--exact"): "exact",
         (f"{FAULTY}:plain", "--isolate", "--memory-limit", "5"): "limit of 5 bytes",
         ("--command", "cat", "--memory-limit", "5"): "limit of 5 bytes",

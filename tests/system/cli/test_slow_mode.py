@@ -1,4 +1,4 @@
-"""`--stop-early`: bets alone end the audit of a slow mechanism, and a rerun does the same."""
+"""`--stop`: bets alone end the audit of a slow mechanism, and a rerun does the same."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_slow_draws_choose_bets_and_the_choice_is_repeated(saved: Any, dpaudit: 
     assert exit_code == 1
     assert certificate["evidence"]["limits"]["ends_by_bets"]
     assert certificate["fixed"]["stage"] == "betting"
-    assert audit["request"]["settings"]["stop_early"] == "bets"
-    assert audit["command"].endswith("--stop-early bets")
+    assert audit["request"]["settings"]["stop"] == "bets"
+    assert audit["command"].endswith("--stop bets")
     Path("slow.py").write_text(SLOW.format(seconds=0))  # the clock would choose otherwise now
     assert dpaudit("report", "r.json").exit_code == 0
     assert dpaudit("report", "--rerun", "r.json", "-q").exit_code == 0
@@ -59,7 +59,7 @@ def test_the_choice_for_an_audit_of_a_file_is_repeated_too(
     )
     assert dpaudit("run", "a.yaml", "--seed", "0", "--json", "r.json", "-q").exit_code == 1
     (audit,) = json.loads(Path("r.json").read_text())["audits"]
-    assert audit["command"] == "dpaudit run a.yaml -k a --seed 0 --stop-early bets"
+    assert audit["command"] == "dpaudit run a.yaml -k a --seed 0 --stop bets"
     Path("slow.py").write_text(SLOW.format(seconds=0))
     result = dpaudit("report", "--rerun", "r.json", "-q")
     assert result.exit_code == 0, result.stderr
@@ -68,24 +68,18 @@ def test_the_choice_for_an_audit_of_a_file_is_repeated_too(
 def test_fast_draws_choose_a_confirmation_and_say_nothing_of_it(saved: Any) -> None:
     _, audit = saved(0)
     assert not audit["ending"]["certificates"][0]["evidence"]["limits"]["ends_by_bets"]
-    assert "stop_early" not in audit["request"]["settings"]
-    assert "--stop-early" not in audit["command"]
+    assert "stop" not in audit["request"]["settings"]
+    assert "--stop" not in audit["command"]
 
 
 @pytest.mark.parametrize("asked", ["bets", "confirmed"])
 def test_the_option_decides_whatever_a_draw_takes(saved: Any, asked: str) -> None:
-    _, audit = saved(0, "--stop-early", asked)
+    _, audit = saved(0, "--stop", asked)
     assert audit["ending"]["certificates"][0]["evidence"]["limits"]["ends_by_bets"] is (
         asked == "bets"
     )
 
 
-def test_full_and_the_option_exclude_each_other(dpaudit: Any) -> None:
-    flags = ("--samples", "1000", "--full", "--stop-early", "bets")
-    result = dpaudit("run", "mechanisms.laplace:laplace", *ASKED, *flags)
-    assert (result.exit_code, result.code) == (2, "options-conflict")
-
-
 def test_an_unknown_choice_is_refused(dpaudit: Any) -> None:
-    flags = ("--samples", "1000", "--stop-early", "never")
+    flags = ("--samples", "1000", "--stop", "early")
     assert dpaudit("run", "mechanisms.laplace:laplace", *ASKED, *flags).exit_code == 2

@@ -154,7 +154,7 @@ def test_a_run_without_audits_says_nothing(pytester: pytest.Pytester) -> None:
         (["--dpaudit-json", "no/out.json"], "", "--dpaudit-json=no/out.json cannot be written"),
         ([], "[tool.dpaudit]\nsample = 5", "unknown key 'sample' in [[]tool.dpaudit]*'samples'*"),
         *(
-            ([], f"[tool.dpaudit]\n{key} = {value}", f"{key} = {value} in *{kind}*")
+            ([], f"[tool.dpaudit]\n{key} = {value}", f"{key}={value} must be *{kind}*")
             for key, value, kind in (
                 ("require_rare", "2", "probability between 0 and 1"),
                 ("require_rare", "'abc'", "probability between 0 and 1"),
@@ -162,10 +162,10 @@ def test_a_run_without_audits_says_nothing(pytester: pytest.Pytester) -> None:
             )
         ),
         ([], "[tool]\ndpaudit = 5", "[[]tool.dpaudit] must *"),
-        ([], "[tool.dpaudit]\nsamples = true", "samples = True in *number of draws*"),
-        ([], "[tool.dpaudit]\nconfidence = 99", "confidence = 99 in * from 0.5 to below 1"),
-        ([], "[tool.dpaudit]\njournal = 3", "journal = 3 in *folder*"),
-        ([], "[tool.dpaudit]\nworkers = 0", "workers = 0 in *number of processes*"),
+        ([], "[tool.dpaudit]\nsamples = true", "samples=True must be *number of draws*"),
+        ([], "[tool.dpaudit]\nconfidence = 99", "confidence=99 must be * from 0.5 to below 1"),
+        ([], "[tool.dpaudit]\njournal = 3", "journal=3 must be *folder*"),
+        ([], "[tool.dpaudit]\nworkers = 0", "workers=0 must be *number of processes*"),
     ],
 )
 def test_wrong_settings_are_refused_before_any_test(

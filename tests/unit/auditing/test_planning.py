@@ -35,7 +35,7 @@ def test_a_trial_has_other_draws_than_the_audit() -> None:
 
 
 def test_a_trial_makes_all_of_its_draws_whatever_the_audit_requires() -> None:
-    audit = spec(time=3.0, stop_early="bets", require_power=1.1, require_rare=0.1, expect="pass")
+    audit = spec(time=3.0, stop="bets", require_power=1.1, require_rare=0.1, expect="pass")
     trial = trial_of(audit, 500)
     assert (trial.sampling.samples, trial.sampling.time) == (500, None)
     result = run_audit(trial)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from dpaudit import ApproximateDP, ComputationalDP, PureDP
+from dpaudit.auditing.options import DrawnSeed
 from dpaudit.auditing.request import differences, digest, request
-from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Family
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import (

@@ -12,8 +12,7 @@ import pytest
 
 from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
 from dpaudit.config.building import build_spec
-from dpaudit.config.checking import check_config
-from dpaudit.config.loading import load_config
+from dpaudit.config.loading import check_config, load_config
 from dpaudit.errors import ClaimError
 from dpaudit.inputs.adjacency import Adjacency, Users
 from dpaudit.inputs.yaml_values import parse_yaml
@@ -95,7 +94,7 @@ audits:
     seed: 7
     workers: 2
     bound: clopper-pearson
-    full: true
+    stop: never
     on_error: fail
     expect: violation
 """
@@ -223,7 +222,7 @@ REFUSED: list[tuple[str, str, int | None]] = [
     (audit_with("sample: 3"), "key-unknown", 8),
     (audit_with("zzz: 3"), "key-unknown", 8),
     ("version: 1\naudits:\n\t- name: x", "yaml-invalid", 3),
-    ("version: '1\n\tx", "yaml-invalid", 1),
+    ("version: '1\n\tx", "yaml-invalid", 2),
     (audit_with("true: 3"), "key-unknown", 3),
     (audit_with("samples: many"), "option-invalid", 8),
     (audit_with("samples: 1000.5"), "option-invalid", 8),
@@ -269,7 +268,7 @@ def test_a_name_that_was_meant_is_named(load: Any) -> None:
         "'game'": audit_with("bound: gam"),
         "'epsilon'": AUDIT.replace("{epsilon: 1}", "{epsilom: 1}"),
         "'pure'": AUDIT.replace("{epsilon: 1}", "{definition: pur, epsilon: 1}"),
-        "mechanism, d1": audit_with("zzz: 3"),  # near none, so the known ones are listed
+        "d1, d2": audit_with("zzz: 3"),  # near none, so the known ones are listed
     }
     assert [name for name, text in texts.items() if name not in str(refusal(load, text))] == []
 

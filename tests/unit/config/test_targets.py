@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from dpaudit.api import audit
+from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
 from dpaudit.config.building import build_spec
 from dpaudit.config.loading import load_config
-from dpaudit.config.targets import parse_size
 from dpaudit.errors import UsageError
 from dpaudit.targets.target import (
     CommandTarget,
@@ -29,6 +29,13 @@ BASE: dict[str, Any] = {"d1": 0, "d2": 1, "claim": {"epsilon": 1}}
 
 def spec(**settings: Any) -> AuditSpec:
     return build_spec({**BASE, **settings})
+
+
+@pytest.mark.parametrize("limit", [{"timeout": 1}, {"memory_limit": "1MB"}])
+def test_a_limit_isolates(limit: dict[str, Any]) -> None:
+    target = spec(mechanism="m:f", **limit).target
+    assert isinstance(target, IsolatedTarget)
+    assert target == spec(mechanism="m:f", isolate=True, **limit).target
 
 
 def test_isolate() -> None:
@@ -83,8 +90,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"command": "nosuch a"}, "program-not-found"),
     ({"command": "./nosuch a"}, "program-not-found"),
     ({"mechanism": "m:f", "python": "old/bin/python"}, "program-not-found"),
-    ({"mechanism": "m:f", "timeout": 1}, "option-missing"),
-    ({"mechanism": "m:f", "memory_limit": 1}, "option-missing"),
+    ({"mechanism": "m:f", "timeout": 1, "isolate": False}, "options-conflict"),
     ({"mechanism": "m:f", "isolate": True, "timeout": "1 week"}, "option-invalid"),
     ({"mechanism": "m:f", "isolate": True, "memory_limit": "1 page"}, "option-invalid"),
 ]
@@ -126,12 +132,11 @@ def test_a_program_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [(7, 7), ("7", 7), ("1.5 kb", 1500), ("2GiB", 2**31), (".5MB", 500_000)],
 )
 def test_sizes(text: Any, size: int) -> None:
-    assert parse_size(text) == size
+    assert OPTIONS["memory_limit"].read(text) == size
 
 
 def test_python_refuses_what_files_refuse() -> None:
     calls: list[tuple[Any, dict[str, Any], str]] = [
-        (print, {"timeout": 1}, "isolate=True"),
         ([], {}, "mechanism="),
         (["a"], {"params": {"b": 1}}, "params"),
         (["a"], {"batch_arg": "n"}, "batch_arg='n'"),

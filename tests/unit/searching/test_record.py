@@ -11,7 +11,8 @@ import pytest
 from dpaudit import PureDP
 from dpaudit.auditing import journal
 from dpaudit.auditing.journal import SEARCH_SUFFIX, journal_path
-from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.auditing.options import DrawnSeed
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Leader, Searched
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.searching import record
