@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from dpaudit.auditing.safeguards.redrawing import redrawing_remarks
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Canaries, Interrupted, Recorded, Verdict
 from dpaudit.cli import exit_codes
@@ -283,8 +284,12 @@ def _comparable(result: AuditResult) -> dict[str, Any]:
     fields = fields_of(result)
     for name in _OF_THE_RUN:
         del fields[name]
-    for certificate in fields["ending"].get("certificates", ()):
-        certificate.pop(_OF_NEW_PROCESSES, None)
+    for certificate, record in zip(result.by_pair, fields["ending"]["certificates"], strict=True):
+        redrawn = getattr(certificate, _OF_NEW_PROCESSES, None)
+        record.pop(_OF_NEW_PROCESSES, None)
+        if redrawn is not None:
+            for name, texts in zip(_REMARKS, redrawing_remarks(redrawn), strict=True):
+                record[name] = [text for text in record[name] if text not in texts]
     for name, remark in (("notes", ONE_PROCESS), ("warnings", WORKER_DIED)):
         fields[name] = [text for text in fields[name] if not text.startswith(remark)]
     return fields

@@ -240,7 +240,7 @@ def serve() -> None:
     for stream in (0, 1):
         os.dup2(nothing, stream)
     threading.Thread(target=_end_with_parent, args=(requests.fileno(),), daemon=True).start()
-    # The auditing process reads replies until nobody can write any.
+    # The auditing process reads replies until no process can write any.
     os.register_at_fork(after_in_child=lambda: os.close(replies.fileno()))
     shift_as_asked()  # before the mechanism is imported
     Watch.may_warn = staticmethod(lambda: False)
