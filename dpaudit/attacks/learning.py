@@ -2,8 +2,8 @@
 
     outcomes -> features -> scorers -> candidates -> one objective -> rules
 
-0. *Point* (`best_point`). An audit tests one point (ε, δ). If the claim is a curve of points, the
-   point is chosen first.
+0. *Point* (`best_point`). Bets test one point (ε, δ), as the main rule does. If the claim is a
+   curve of points, this point is chosen first.
 1. *Features.* An outcome is a table row: columns of numbers and labels (`outcomes/`). A column is
    cut into cells (`levels/cells.py`) or turned into numbers for regressions and trees
    (`features.py`), without a look at the inputs.
@@ -21,8 +21,8 @@
 
 `learn` learns from draws that are kept, `relearn` from draws that are only counted.
 `auditing/counted_learning.py` has the loop over counted draws; the functions after `best_point`
-decide when it ends. Nothing here touches validity: the draws that certify a rule are drawn after
-the rule is frozen. docs/method.md §5 has the mathematics in the same order.
+decide when it ends. The draws that certify a rule are drawn after the rule is frozen.
+docs/method.md §5 has the mathematics in the same order.
 
 The words that these modules share:
 
@@ -39,9 +39,10 @@ The words that these modules share:
   refutes a claim.
 * *Exact test*: the test of the frozen rules on fresh draws. It gives *the bound*: the certified
   lower bound on ε at the tested δ or, if the claim is a curve, on δ at the tested ε.
-* *Bettors* stake wealth against the claim on every draw before they learn from it; wealth above 1/α
-  refutes the claim. Their *beliefs* are estimates of Pr[d1 | level]. After a refutation by bets, a
-  *confirmation* repeats the exact test on a short block of fresh draws.
+* *Bettors* stake wealth against the claim on the draws of a block, with rules of earlier blocks.
+  With the share s of α, wealth above 1/(s α) refutes the claim. Their *beliefs* are estimates of
+  Pr[d1 | level]. After a refutation by bets, a *confirmation* tests the strongest rule on fresh
+  draws.
 * *Penalty*: standard errors by which a predicted bound is lowered, since the best of many
   candidates is best partly by luck.
 """

@@ -1,9 +1,9 @@
 """Start, feed and end the programs that make draws in processes of their own.
 
-`Child` is a running program with pipes, in a session of its own. dpaudit.adapters derives `Worker`
-(an isolated mechanism) and `Program` (a program of the user) from it. No child outlives dpaudit:
-each has a guardian, a shell that waits on a pipe and kills the child's session when dpaudit has
-ended.
+`Child` is a running program with pipes, in a session and a process group of its own.
+dpaudit.adapters derives `Worker` (an isolated mechanism) and `Program` (a program of the user) from
+it. No child outlives dpaudit: each has a guardian, a shell that waits on a pipe and kills the
+child's group when dpaudit has ended.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TimedOut(Ended):
 
 
 class Child:
-    """A running program with pipes. It is killed, with all processes of its session, when this
+    """A running program with pipes. It is killed, with all processes of its group, when this
     object is deleted and when dpaudit ends. Ctrl-C does not reach it.
 
     words: the command, as program and arguments.
@@ -168,7 +168,7 @@ class Child:
         self.kill()
 
     def kill(self) -> None:
-        """Kill the program and all processes of its session."""
+        """Kill the program and all processes of its group."""
         self._has_ended = True
         self._poll = select.poll()
         self._finalizer()
@@ -272,10 +272,10 @@ def _limit(memory: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
-def _guardian_of(session: int) -> subprocess.Popen[bytes]:
-    """Start the shell that kills a session after dpaudit has ended."""
+def _guardian_of(group: int) -> subprocess.Popen[bytes]:
+    """Start the shell that kills a process group after dpaudit has ended."""
     return subprocess.Popen(  # noqa: S603  # a fixed command
-        ["/bin/sh", "-c", _GUARDIAN, "dpaudit-guardian", str(session)],
+        ["/bin/sh", "-c", _GUARDIAN, "dpaudit-guardian", str(group)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -289,7 +289,7 @@ def _end(process: subprocess.Popen[bytes], guardian: subprocess.Popen[bytes], ow
         return
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    # The guardian ends before the system may give the number of the session to another one. It is
+    # The guardian ends before the system may give the number of the group to another one. It is
     # killed, since a fork of dpaudit may keep the pipe open.
     guardian.kill()
     guardian.communicate()

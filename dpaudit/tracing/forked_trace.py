@@ -1,7 +1,8 @@
 """Make the trace that the report of an audit contains.
 
-On Linux, a forked copy of this process makes it, which is killed after two seconds, or later for a
-slow mechanism. Elsewhere, a new interpreter makes the runs, as for an isolated mechanism.
+On Linux, a forked copy of this process makes it, which is killed after 2 s, or after up to 30 s for
+a slow mechanism. Elsewhere, a new interpreter makes the runs, as for an isolated mechanism. A
+mechanism that has imported JAX is traced in this process.
 `with_draws` then corrects the trace where the draws of the audit contradict it.
 """
 

@@ -1,7 +1,7 @@
-"""New processes that repeat the draws of a refutation, to detect noise that a process draws once.
+"""New processes that draw again after a refutation, to detect noise that a process draws once.
 
-After draws have refuted a claim, `dpaudit.auditing.redrawing` calls `NewProcesses.draw`. New Python
-interpreters draw again, and their draws are compared with draws of the auditing process
+After draws have refuted a claim, `dpaudit.auditing.safeguards.redrawing` calls `NewProcesses.draw`.
+New Python interpreters draw again, and their draws are compared with draws of the auditing process
 (docs/method.md §11, "New processes"). Each of them imports the mechanism for itself, and has a
 clock that runs ahead by another number of hours. Every second one has a hash seed of its own; the
 others have that of the auditing process. They are kept for later refutations of the same command or

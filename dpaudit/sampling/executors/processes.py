@@ -140,6 +140,7 @@ class ProcessPool(Pool):
         if self._restarts > _MAX_RESTARTS or not self._may_repeat(how):
             raise _died(how, self._restarts) from error
         self._context, self._executor = _executor(self._recipe, self.workers, self._folder)
+        self._is_settled = False
 
     def close(self, *, in_order: bool) -> None:
         if not in_order:
