@@ -146,11 +146,11 @@ def bound_source(result: AuditResult) -> str:
     if test.method == "probabilistic" or not test.events:
         return ""
     lower = {event.words: _epsilon_of(event, certificate.point.delta) for event in test.events}
-    most, leading = max(lower, key=lambda words: lower[words]), leading_event(certificate)
+    strongest, leading = max(lower, key=lambda words: lower[words]), leading_event(certificate)
     # Of two events with bounds of one order, either one may be shown.
-    if leading is not None and 2 * lower.get(leading.words, -math.inf) >= lower[most]:
+    if leading is not None and 2 * lower.get(leading.words, -math.inf) >= lower[strongest]:
         return ""
-    return f"from the event “{brief(most)}”"
+    return f"from the event “{brief(strongest)}”"
 
 
 def _epsilon_of(event: EventCount, delta: float) -> float:

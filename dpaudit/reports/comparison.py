@@ -81,12 +81,12 @@ class Comparison:
     @property
     def regressions(self) -> int:
         """Return the number of audits with a regression."""
-        return len({one.name for one in self.changes if one.is_regression})
+        return len({change.name for change in self.changes if change.is_regression})
 
     @property
     def others(self) -> int:
         """Return the number of audits that changed without a regression."""
-        return len({one.name for one in self.changes}) - self.regressions
+        return len({change.name for change in self.changes}) - self.regressions
 
 
 def compare(
@@ -101,26 +101,26 @@ def compare(
 
     Raises UsageError if two audits of a run have the same name.
     """
-    old, new = _by_name(before, "first"), _by_name(now, "second")
+    old_results, new_results = _by_name(before, "first"), _by_name(now, "second")
     changes: list[Change] = []
-    for name in dict.fromkeys([*old, *new]):
-        was, found = old.get(name), new.get(name)
-        if was is None and found is not None:
+    for name in dict.fromkeys([*old_results, *new_results]):
+        old, new = old_results.get(name), new_results.get(name)
+        if old is None and new is not None:
             # A new audit with an unexpected result counts as a regression: later comparisons will
             # find it in both runs, and would never report it.
-            is_bad = not is_expected(found)
-            changes.append(Change(name, _new(found), is_bad, now=_shown(found)))
-        elif found is None and was is not None:
+            is_bad = not is_expected(new)
+            changes.append(Change(name, _new(new), is_bad, now=_shown(new)))
+        elif new is None and old is not None:
             is_left_out = name in not_run
             what = NOT_RUN if is_left_out else "vanished"
-            changes.append(Change(name, what, not is_left_out, before=_shown(was)))
-        elif was is not None and found is not None:
-            for what, is_regression in _differences(was, found):
-                changes.append(Change(name, what, is_regression, _shown(was), _shown(found)))
-    said = [*remarks, *_families(old, new)]
+            changes.append(Change(name, what, not is_left_out, before=_shown(old)))
+        elif old is not None and new is not None:
+            for what, is_regression in _differences(old, new):
+                changes.append(Change(name, what, is_regression, _shown(old), _shown(new)))
+    sentences = [*remarks, *_families(old_results, new_results)]
     if list(before) == list(now):
-        said.append("both files hold the results of one and the same run")
-    return Comparison(tuple(changes), len({**old, **new}), tuple(said))
+        sentences.append("both files hold the results of one and the same run")
+    return Comparison(tuple(changes), len({**old_results, **new_results}), tuple(sentences))
 
 
 def render(comparison: Comparison) -> str:
@@ -143,177 +143,167 @@ def render(comparison: Comparison) -> str:
 
 
 def _by_name(results: Sequence[AuditResult], which: str) -> dict[str, AuditResult]:
-    found: dict[str, AuditResult] = {}
-    for one in results:
-        if one.name in found:
+    by_name: dict[str, AuditResult] = {}
+    for result in results:
+        if result.name in by_name:
             raise UsageError(
-                f"the {which} file has two audits named {one.name!r}, so it is unclear which "
+                f"the {which} file has two audits named {result.name!r}, so it is unclear which "
                 "to compare; give each audit its own name",
                 code="name-not-unique",
             )
-        found[one.name] = one
-    return found
+        by_name[result.name] = result
+    return by_name
 
 
-def _new(found: AuditResult) -> str:
+def _new(result: AuditResult) -> str:
     """Return text about an audit that only the second run has."""
-    if is_expected(found):
+    if is_expected(result):
         return "new audit"
-    if found.verdict is Verdict.ERROR:
+    if result.verdict is Verdict.ERROR:
         return "an error, in a new audit"
-    if found.failing_warnings:
-        return f"{_strictly(found)}, in a new audit"
-    if found.verdict is Verdict.VIOLATION:
+    if result.failing_warnings:
+        return f"{_strictly(result)}, in a new audit"
+    if result.verdict is Verdict.VIOLATION:
         return "new violation, in a new audit"
-    if found.underpowered is not None:
-        return f"under-powered, in a new audit: {found.underpowered}"
+    if result.underpowered is not None:
+        return f"under-powered, in a new audit: {result.underpowered}"
     return "a violation that is expected was not found, in a new audit"
 
 
-def _differences(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, whether it is a regression) for each difference between two results of one
-    audit.
-
-    was: result in the first run.
-    found: result in the second run.
-    """
-    verdict = _verdicts(was, found)
+def _differences(old: AuditResult, new: AuditResult) -> Iterator[tuple[str, bool]]:
+    """Yield (text, whether it is a regression) for each difference of two results."""
+    verdict = _verdicts(old, new)
     if verdict is not None:
         yield verdict
-    if found.verdict is Verdict.NO_VIOLATION_FOUND and was.verdict is not Verdict.ERROR:
-        yield from _power(was, found)
-    if found.failing_warnings and not was.failing_warnings:
-        yield _strictly(found), True
-    yield from _asked(was, found)
-    yield from _moved(was, found)
-    if verdict is None and _should_be_equal(was, found) and _drawn(was) != _drawn(found):
+    if new.verdict is Verdict.NO_VIOLATION_FOUND and old.verdict is not Verdict.ERROR:
+        yield from _power(old, new)
+    if new.failing_warnings and not old.failing_warnings:
+        yield _strictly(new), True
+    yield from _setup_changes(old, new)
+    yield from _interval_changes(old, new)
+    if verdict is None and _should_be_equal(old, new) and _blocks(old) != _blocks(new):
         yield "other draws from the same seed: the code of the mechanism has changed", False
 
 
-def _strictly(found: AuditResult) -> str:
+def _strictly(result: AuditResult) -> str:
     """Return text that lists the warnings that make a strict audit fail."""
-    return f"failed by warnings (strict): {'; '.join(found.failing_warnings)}"
+    return f"failed by warnings (strict): {'; '.join(result.failing_warnings)}"
 
 
-def _verdicts(was: AuditResult, found: AuditResult) -> tuple[str, bool] | None:
-    is_new = was.verdict is not found.verdict
-    if found.verdict is Verdict.ERROR:
+def _verdicts(old: AuditResult, new: AuditResult) -> tuple[str, bool] | None:
+    is_new = old.verdict is not new.verdict
+    if new.verdict is Verdict.ERROR:
         return ("an error, where there was a verdict", True) if is_new else None
-    if found.verdict is Verdict.VIOLATION:
-        if found.meets_expectation:
+    if new.verdict is Verdict.VIOLATION:
+        if new.meets_expectation:
             return ("violation, as expected", False) if is_new else None
-        if is_new or was.meets_expectation:
+        if is_new or old.meets_expectation:
             return "new violation" if is_new else "a violation that is not expected any more", True
         return None
     if not is_new:
         return None
-    if was.verdict is Verdict.ERROR:
+    if old.verdict is Verdict.ERROR:
         return "no error any more", False
-    if found.expect == "violation":
+    if new.expect == "violation":
         return "lost power: a violation that is expected was not found", True
     return "no violation any more", False
 
 
-def _power(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, True), where True marks a regression, if only the second result, `found`, is
-    under-powered, or if `found` has a smaller budget of draws than the first result, `was`. The
-    smallest detectable ε is not compared: it depends on the chosen event, which differs by
-    chance."""
-    if found.underpowered is not None and was.underpowered is None:
-        yield f"lost power: under-powered: {found.underpowered}", True
+def _power(old: AuditResult, new: AuditResult) -> Iterator[tuple[str, bool]]:
+    """Yield (text, True) if the new result lost power."""
+    # The smallest detectable ε depends on the chosen event, which differs by chance.
+    if new.underpowered is not None and old.underpowered is None:
+        yield f"lost power: under-powered: {new.underpowered}", True
         return
-    before, after = _budget(was), _budget(found)
-    if before is not None and after is not None and after < before:
-        yield f"lost power: {counted(after, 'draw')}, before {before:,}", True
+    old_budget, new_budget = _budget(old), _budget(new)
+    if old_budget is not None and new_budget is not None and new_budget < old_budget:
+        yield f"lost power: {counted(new_budget, 'draw')}, before {old_budget:,}", True
 
 
 def _budget(result: AuditResult) -> int | None:
-    """Return the budget of an audit: the largest number of draws that it may make for all pairs of
-    inputs together. Return None if a time limit replaces the budget, or if nothing is drawn."""
-    if not result.certificates or any(one.evidence.by_clock for one in result.certificates):
+    """Return the largest number of draws of all pairs together; None without such a limit."""
+    if not result.certificates or any(
+        certificate.evidence.by_clock for certificate in result.certificates
+    ):
         return None
-    return sum(one.evidence.budget for one in result.certificates)
+    return sum(certificate.evidence.budget for certificate in result.certificates)
 
 
-def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, False) for each difference in claim, mechanism, inputs or other settings.
-
-    Such a change is no regression, since the two results then answer different questions.
-    """
-    said = [*_COMPARED]
-    if was.claim != found.claim:
-        yield f"another claim: {found.claim.describe()}, before {was.claim.describe()}", False
-        said.append("claim")
-    if was.target != found.target:
-        yield f"another mechanism: {found.target}, before {was.target}", False
-        said += _MECHANISM
-    ended = [one for one in (was, found) if one.verdict is not Verdict.ERROR]
-    pairs = [[one.pair for one in result.by_pair] for result in ended]
-    if len(pairs) == 2 and pairs[0] != pairs[1] and not _has_same_inputs(was, found):
+def _setup_changes(old: AuditResult, new: AuditResult) -> Iterator[tuple[str, bool]]:
+    """Yield (text, False) for each difference in claim, mechanism, inputs or other settings."""
+    # Such a change is no regression: the two results answer different questions.
+    reported_keys = [*_COMPARED]
+    if old.claim != new.claim:
+        yield f"another claim: {new.claim.describe()}, before {old.claim.describe()}", False
+        reported_keys.append("claim")
+    if old.target != new.target:
+        yield f"another mechanism: {new.target}, before {old.target}", False
+        reported_keys += _MECHANISM
+    results = [result for result in (old, new) if result.verdict is not Verdict.ERROR]
+    pairs = [[certificate.pair for certificate in result.by_pair] for result in results]
+    if len(pairs) == 2 and pairs[0] != pairs[1] and not _has_same_inputs(old, new):
         yield f"other inputs: {'; '.join(pairs[1])}, before {'; '.join(pairs[0])}", False
-        said += _INPUTS
-    sources = [_SOURCES[type(one.ending)] for one in ended]
+        reported_keys += _INPUTS
+    sources = [_SOURCES[type(result.ending)] for result in results]
     if len(sources) == 2 and sources[0] != sources[1]:
         yield f"judged by {sources[1]}, before by {sources[0]}", False
-        said.append("exact")
-    yield from _risked(was, found)
-    other = [key for key in _other_settings(was, found) if key not in said]
-    if other:
-        yield f"other settings: {', '.join(other)}", False
+        reported_keys.append("exact")
+    yield from _confidence_changes(old, new)
+    other_keys = [key for key in _other_settings(old, new) if key not in reported_keys]
+    if other_keys:
+        yield f"other settings: {', '.join(other_keys)}", False
 
 
-def _has_same_inputs(was: AuditResult, found: AuditResult) -> bool:
-    """Return whether the settings of two audits name the same inputs.
-
-    The settings are compared, not the descriptions of inputs: two versions of dpaudit may describe
-    the same inputs differently.
-    """
-    before, after = (_settings(one.request or {}) for one in (was, found))
-    named = [key for key in _INPUTS if key in before or key in after]
-    return bool(named) and all(before.get(key) == after.get(key) for key in named)
+def _has_same_inputs(old: AuditResult, new: AuditResult) -> bool:
+    """Return whether the settings of two audits name the same inputs."""
+    # Not the descriptions of inputs, which may differ between two versions of dpaudit.
+    old_settings, new_settings = (_settings(result.request or {}) for result in (old, new))
+    named = [key for key in _INPUTS if key in old_settings or key in new_settings]
+    return bool(named) and all(old_settings.get(key) == new_settings.get(key) for key in named)
 
 
-def _risked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, is_regression) for each difference in error probability. is_regression is always
-    False. The user should know the difference, since a smaller error probability reduces the power
-    of an audit."""
-    if not (was.ending.by_chance and found.ending.by_chance):
+def _confidence_changes(old: AuditResult, new: AuditResult) -> Iterator[tuple[str, bool]]:
+    """Yield (text, False) for each difference in error probability."""
+    if not (old.ending.by_chance and new.ending.by_chance):
         return
-    before, after = (
-        one.confidence if one.family is None else one.family.confidence for one in (was, found)
+    old_confidence, new_confidence = (
+        result.confidence if result.family is None else result.family.confidence
+        for result in (old, new)
     )
-    if before != after:
-        now, then = numbers.level(after), numbers.level(before)
+    if old_confidence != new_confidence:
+        now, then = numbers.level(new_confidence), numbers.level(old_confidence)
         yield f"another confidence: {now}, before {then}", False
-    if (was.family is None) != (found.family is None):
-        now = (
-            "its own" if found.family is None else f"that of {counted(found.family.size, 'audit')}"
-        )
+    if (old.family is None) != (new.family is None):
+        now = "its own" if new.family is None else f"that of {counted(new.family.size, 'audit')}"
         yield f"another error probability: {now}", False
 
 
-def _families(old: Mapping[str, AuditResult], new: Mapping[str, AuditResult]) -> list[str]:
-    """Return a remark for each family whose number of audits has changed. The audits of a family
-    share one error probability."""
-    both = [(old[name].family, one.family) for name, one in new.items() if name in old]
-    sizes = {(was.size, now.size) for was, now in both if was is not None and now is not None}
+def _families(
+    old_results: Mapping[str, AuditResult], new_results: Mapping[str, AuditResult]
+) -> list[str]:
+    """Return a remark for each family whose number of audits has changed."""
+    families = [
+        (old_results[name].family, result.family)
+        for name, result in new_results.items()
+        if name in old_results
+    ]
+    sizes = {(old.size, new.size) for old, new in families if old is not None and new is not None}
     return [
-        f"{counted(now, 'audit')} share an error probability, before {was:,}"
-        for was, now in sorted(sizes)
-        if was != now
+        f"{counted(new, 'audit')} share an error probability, before {old:,}"
+        for old, new in sorted(sizes)
+        if old != new
     ]
 
 
-def _other_settings(was: AuditResult, found: AuditResult) -> list[str]:
-    """Return the names of the settings that differ between two results of an audit. Return [] if
-    the file of either result contains no settings."""
-    if was.request is None or found.request is None:
+def _other_settings(old: AuditResult, new: AuditResult) -> list[str]:
+    """Return the names of the settings that differ; [] if either result has none."""
+    if old.request is None or new.request is None:
         return []
-    before, after = _settings(was.request), _settings(found.request)
+    old_settings, new_settings = _settings(old.request), _settings(new.request)
     return [
         key
-        for key in dict.fromkeys([*before, *after])
-        if before.get(key, DEFAULTS.get(key)) != after.get(key, DEFAULTS.get(key))
+        for key in dict.fromkeys([*old_settings, *new_settings])
+        if old_settings.get(key, DEFAULTS.get(key)) != new_settings.get(key, DEFAULTS.get(key))
     ]
 
 
@@ -325,20 +315,19 @@ def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if key not in ("name", "expect")}
 
 
-def _moved(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, False) for each pair of inputs whose confidence intervals for ε in the two runs
-    do not overlap. False says that the difference is no regression."""
-    old = {one.pair: _interval(one) for one in was.by_pair}
-    if was.repeated != found.repeated:
+def _interval_changes(old: AuditResult, new: AuditResult) -> Iterator[tuple[str, bool]]:
+    """Yield (text, False) for each pair whose intervals for ε in the two runs do not overlap."""
+    intervals = {certificate.pair: _interval(certificate) for certificate in old.by_pair}
+    if old.repeated != new.repeated:
         return
-    for one in found.by_pair:
-        if one.pair not in old:
+    for certificate in new.by_pair:
+        if certificate.pair not in intervals:
             continue
-        (low, high), (lower, upper) = old[one.pair], _interval(one)
-        of = f" on {one.pair}" if len(found.by_pair) > 1 else ""
+        (low, high), (lower, upper) = intervals[certificate.pair], _interval(certificate)
+        of = f" on {certificate.pair}" if len(new.by_pair) > 1 else ""
         if lower > high:
-            more, most = numbers.at_least(lower, above=high), numbers.at_most(high)
-            yield f"leaks more{of}: ε ≥ {more}, before ε ≤ {most}", False
+            now, then = numbers.at_least(lower, above=high), numbers.at_most(high)
+            yield f"leaks more{of}: ε ≥ {now}, before ε ≤ {then}", False
         elif upper < low:
             yield (
                 f"leaks less{of}: ε ≤ {numbers.at_most(upper)}, before ε ≥ {numbers.at_least(low)}",
@@ -346,43 +335,42 @@ def _moved(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
             )
 
 
-def _interval(one: AnyCertificate) -> tuple[float, float]:
-    """Return the lower and upper bound for the ε of a pair at δ = 0. The upper bound may be inf.
-
-    A lower bound for ε at a larger δ is also valid at δ = 0, since ε decreases as δ grows.
-    """
-    if isinstance(one, ExactCertificate):
-        return one.epsilon, one.epsilon
-    interval = getattr(one, "interval", None)
+def _interval(certificate: AnyCertificate) -> tuple[float, float]:
+    """Return the lower and the upper bound for the ε of a pair at δ = 0; the upper may be inf."""
+    # A lower bound at a larger δ is also valid at δ = 0, since ε decreases as δ grows.
+    if isinstance(certificate, ExactCertificate):
+        return certificate.epsilon, certificate.epsilon
+    interval = getattr(certificate, "interval", None)
     if interval is None:
-        return one.epsilon_lower, float("inf")
+        return certificate.epsilon_lower, float("inf")
     # The caller compares `epsilon_lower` of one run with `interval.upper` of the other. Each bound
     # has the error probability of its pair, so the probability of a false report is at most their
     # sum, as documented. `interval.lower` would be a third bound with an error probability of its
     # own.
-    return one.epsilon_lower, interval.upper
+    return certificate.epsilon_lower, interval.upper
 
 
-def _should_be_equal(was: AuditResult, found: AuditResult) -> bool:
-    """Return whether the two runs would have made the same draws if the code had not changed: same
-    seed and settings, and the seed controls all noise."""
-    drawn = [*was.certificates, *found.certificates]
+def _should_be_equal(old: AuditResult, new: AuditResult) -> bool:
+    """Return whether the two runs make the same draws unless the code has changed."""
+    certificates = [*old.certificates, *new.certificates]
     is_repeatable = all(
-        one.reproducible and one.evidence.recording is None and not one.evidence.by_clock
-        for one in drawn
+        certificate.reproducible
+        and certificate.evidence.recording is None
+        and not certificate.evidence.by_clock
+        for certificate in certificates
     )
-    if was.request is None or found.request is None:
+    if old.request is None or new.request is None:
         return False
     same = ("seed", "versions", "claim", "target", "confidence")
-    are_same = all(getattr(was, name) == getattr(found, name) for name in same)
-    is_asked_again = was.request.get("folder") == found.request.get("folder") and (
-        _settings(was.request) == _settings(found.request)
+    are_same = all(getattr(old, name) == getattr(new, name) for name in same)
+    is_asked_again = old.request.get("folder") == new.request.get("folder") and (
+        _settings(old.request) == _settings(new.request)
     )
-    return bool(drawn) and is_repeatable and are_same and is_asked_again
+    return bool(certificates) and is_repeatable and are_same and is_asked_again
 
 
-def _drawn(result: AuditResult) -> list[object]:
-    return [one.evidence.blocks for one in result.certificates]
+def _blocks(result: AuditResult) -> list[object]:
+    return [certificate.evidence.blocks for certificate in result.certificates]
 
 
 def _shown(result: AuditResult) -> str:

@@ -60,9 +60,9 @@ def leading_event(certificate: Certificate) -> EventCount | None:
 
 
 def refutation(certificate: Certificate) -> tuple[str, str]:
-    """Return (after, words) for a certificate that refutes its claim.
+    """Return (moment, words) for a certificate that refutes its claim.
 
-    after: text with the number of draws after which bets refuted the claim, such as ` after 1,080
+    moment: text with the number of draws after which bets refuted the claim, such as ` after 1,080
         draws`; "" if the words are about a test with a fixed number of draws.
     words: the observation that refutes the claim, and what the claim allows.
     """
@@ -71,24 +71,24 @@ def refutation(certificate: Certificate) -> tuple[str, str]:
     if test is not None and is_by_divergence(certificate):
         allowed, lower = numbers.apart(test.allowed, test.lower, digits=2)
         return "", f"{divergence(test)} is at least {lower}; the claim allows {allowed}"
-    after = f" after {counted(certificate.evidence.refuted_after or certificate.draws, 'draw')}"
+    moment = f" after {counted(certificate.evidence.refuted_after or certificate.draws, 'draw')}"
     if certificate.is_interrupted and certificate.refuted:
-        return after, _BY_EVENTS if is_by_events else _BY_DIVERGENCES
+        return moment, _BY_EVENTS if is_by_events else _BY_DIVERGENCES
     if _is_by_bets_on_divergences(certificate) and not is_by_events:
-        return after, _BY_DIVERGENCES
+        return moment, _BY_DIVERGENCES
     if certificate.ended_by_bets:
         if event is None or fixed.method == "probabilistic" or _excess(event, point) <= 0:
-            return after, _BY_EVENTS
+            return moment, _BY_EVENTS
         # The event only illustrates the bets; with few counts, it would seem to be the evidence.
         together = "" if _is_clear(event, point) else " by all events together"
-        return f"{after}{together}", compared(event, point)
+        return f"{moment}{together}", compared(event, point)
     words = None
     if fixed.method == "probabilistic" and fixed.events:
         words = _violating_mass(fixed, point)
     elif event is not None and _excess(event, point) > 0:
         words = compared(event, point)
     if words is None and is_by_events:
-        return after, _BY_EVENTS
+        return moment, _BY_EVENTS
     return "", words or f"p {numbers.p_at_most(certificate.p_value)}"
 
 
@@ -107,8 +107,8 @@ def compared(event: AnyEvent, point: ProfilePoint) -> str:
             math.exp(point.epsilon), ahead / behind, digits=2, nearest=True
         )
         return f"{appear} {ratio} times as often for {guess}; the claim allows {allowed}"
-    allowed, seen = numbers.shares_apart(_limit(behind, point), ahead)
-    share = f"in {seen} {of}, {numbers.share(behind)} for {against}"
+    allowed, frequency = numbers.shares_apart(_limit(behind, point), ahead)
+    share = f"in {frequency} {of}, {numbers.share(behind)} for {against}"
     return f"{appear} {share}; the claim allows {allowed}"
 
 
@@ -267,10 +267,10 @@ def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
     guess = max(mass, key=lambda name: mass[name])
     if mass[guess] <= point.delta:
         return None
-    allowed, seen = numbers.shares_apart(point.delta, mass[guess])
+    allowed, frequency = numbers.shares_apart(point.delta, mass[guess])
     return (
         f"outputs more than e^{numbers.plain(point.epsilon)} times as likely for {guess} appear in "
-        f"{seen} of its draws; the claim allows {allowed}"
+        f"{frequency} of its draws; the claim allows {allowed}"
     )
 
 
@@ -288,9 +288,9 @@ def brief(words: str) -> str:
     # Parts that must all hold are joined by " and ".
     more = "and more" if " and " in line and " or " not in line else "or others"
     for end in reversed(list(_ENDS.finditer(line))):
-        kept = line[: end.start()]
-        short = kept if is_of_score else f"{kept} {more}"
-        if len(short) <= MAX_EVENT_CHARACTERS and _is_whole(kept):
+        beginning = line[: end.start()]
+        short = beginning if is_of_score else f"{beginning} {more}"
+        if len(short) <= MAX_EVENT_CHARACTERS and _is_whole(beginning):
             return short
     return shortened(line, MAX_EVENT_CHARACTERS)
 

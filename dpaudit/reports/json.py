@@ -261,11 +261,7 @@ def _damaged(why: str) -> UsageError:
 
 
 def _result(audit: Any, path: str) -> AuditResult:
-    """Return the result of one audit.
-
-    Raises ContradictoryFile unless the result is written as this audit: this refuses missing and
-    unknown fields, and numbers that do not follow from the certificates.
-    """
+    """Return the result that is written as this audit; raise ContradictoryFile without one."""
     try:
         fields = {key: audit[key] for key in audit if key not in (*_DERIVED, "event")}
         # strict=False reads the names of special numbers where a number is declared.
@@ -275,8 +271,8 @@ def _result(audit: Any, path: str) -> AuditResult:
     except msgspec.ValidationError as error:
         raise _damaged(str(error).replace("`$", f"`{path}")) from None
     if result.searched is not None:
-        found, unsettled = map(_unescaped, (result.searched.found, result.searched.unsettled))
-        searched = dataclasses.replace(result.searched, found=found, unsettled=unsettled)
+        pairs, unsettled = map(_unescaped, (result.searched.found, result.searched.unsettled))
+        searched = dataclasses.replace(result.searched, found=pairs, unsettled=unsettled)
         result = dataclasses.replace(result, searched=searched)
     for name, recorded, computed in _differences(path, audit, fields_of(result)):
         raise ContradictoryFile(
@@ -308,18 +304,18 @@ def _differences(path: str, recorded: Any, computed: Any) -> Any:
     """Yield (path, recorded value, computed value) for each difference of two JSON values."""
     if isinstance(recorded, dict) and isinstance(computed, dict):
         for key in dict.fromkeys([*computed, *recorded]):
-            own = f"{path}.{key}"
+            field = f"{path}.{key}"
             if key not in recorded:
-                yield own, "missing", shown(computed[key])
+                yield field, "missing", shown(computed[key])
             elif key not in computed:
-                yield own, shown(recorded[key]), "no such field"
+                yield field, shown(recorded[key]), "no such field"
             else:
-                yield from _differences(own, recorded[key], computed[key])
+                yield from _differences(field, recorded[key], computed[key])
     elif isinstance(recorded, list) and isinstance(computed, list):
         if len(recorded) != len(computed):
             yield path, f"{len(recorded)} long", f"{len(computed)} entries"
-        for index, both in enumerate(zip(recorded, computed, strict=False)):
-            yield from _differences(f"{path}[{index}]", *both)
+        for index, values in enumerate(zip(recorded, computed, strict=False)):
+            yield from _differences(f"{path}[{index}]", *values)
     elif recorded != computed:
         yield path, shown(recorded), shown(computed)
 
@@ -331,8 +327,8 @@ def schema() -> dict[str, Any]:
     document itself may have more fields, with which others add facts about a run. A schema checks
     the form; `dpaudit report` checks that the numbers follow from the draws.
     """
-    made = msgspec.json.schema(AuditResult, schema_hook=_schema_of)
-    definitions = {name: _strict(part) for name, part in made["$defs"].items()}
+    generated = msgspec.json.schema(AuditResult, schema_hook=_schema_of)
+    definitions = {name: _strict(part) for name, part in generated["$defs"].items()}
     number, text = {"$ref": "#/$defs/number"}, {"type": "string"}
     text_or_none = {"anyOf": [text, {"type": "null"}]}
     definitions["number"] = {"anyOf": [{"type": "number"}, {"enum": list(_SPECIAL)}]}
@@ -367,8 +363,7 @@ def schema() -> dict[str, Any]:
 
 
 def _strict(part: Any) -> Any:
-    """Return a part of a schema in which objects have all their fields and no others, and numbers
-    may be special."""
+    """Return a part of a schema whose objects have all their fields and no others."""
     if isinstance(part, list):
         return list(map(_strict, part))
     if not isinstance(part, dict):

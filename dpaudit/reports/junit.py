@@ -93,9 +93,9 @@ def _counts(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
     cases = [case for suite in suites for case in suite.iter("testcase")]
     return {
         "tests": str(len(cases)),
-        "failures": str(sum(one.find("failure") is not None for one in cases)),
-        "errors": str(sum(one.find("error") is not None for one in cases)),
-        "time": f"{sum(float(one.attrib['time']) for one in cases):.3f}",
+        "failures": str(sum(case.find("failure") is not None for case in cases)),
+        "errors": str(sum(case.find("error") is not None for case in cases)),
+        "time": f"{sum(float(case.attrib['time']) for case in cases):.3f}",
     }
 
 

@@ -55,7 +55,7 @@ def paragraph(text: str) -> list[Item]:
 
 def laid_out(items: Iterable[Item]) -> list[str]:
     """Return the rows as lines of text."""
-    return [line for one in items for line in (one.lines() if isinstance(one, Row) else [one])]
+    return [line for item in items for line in (item.lines() if isinstance(item, Row) else [item])]
 
 
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
@@ -126,8 +126,8 @@ def table(
     lines = []
     for line in cells:
         aligned = [
-            padded(text, width) if place in left else " " * (width - width_of(text)) + text
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+            padded(text, width) if index in left else " " * (width - width_of(text)) + text
+            for index, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
         lines.append(margin + "  ".join(aligned).rstrip())
     return lines

@@ -58,7 +58,9 @@ def entry(result: AuditResult) -> Part:
     )
     report = "" if is_met else _fenced(render(result))
     if is_met and warnings_of(result):
-        report = "\n".join(f"* {escaped(' '.join(one.split()))}" for one in warnings_of(result))
+        report = "\n".join(
+            f"* {escaped(' '.join(warning.split()))}" for warning in warnings_of(result)
+        )
     section = f"#### {cells[1]}\n\n{report}\n" if report else ""
     is_open = leaves_open(result)
     ignored = getattr(result.decisive, "ignored", ()) if is_open else ()
@@ -94,27 +96,30 @@ def escaped(text: str) -> str:
 
 def _first(rows: list[str]) -> list[str]:
     """Return the rows that fit in half of the document, and the number of further rows."""
-    kept: list[str] = []
+    selection: list[str] = []
     room = _MAX_BYTES // 2
     for row in rows:
         room -= _size(row)
         if room < 0:
-            more = f"{len(rows) - len(kept):,} more"
-            return [*kept, table_row([more, *[""] * (len(_HEAD) - 1)])]
-        kept.append(row)
-    return kept
+            more = f"{len(rows) - len(selection):,} more"
+            return [*selection, table_row([more, *[""] * (len(_HEAD) - 1)])]
+        selection.append(row)
+    return selection
 
 
 def _within(parts: Sequence[Part], used: int) -> list[str]:
     """Return the reports that fit below `used` bytes, and the number of further reports."""
-    kept: list[str] = []
+    selection: list[str] = []
     reports = [part.report for part in sorted(parts, key=lambda part: part.is_met) if part.report]
     for report in reports:
         used += _size(report)
         if used > _MAX_BYTES:
-            return [*kept, f"{len(reports) - len(kept):,} more reports are left out here.\n"]
-        kept.append(report)
-    return kept
+            return [
+                *selection,
+                f"{len(reports) - len(selection):,} more reports are left out here.\n",
+            ]
+        selection.append(report)
+    return selection
 
 
 def table_head(cells: Sequence[str]) -> list[str]:

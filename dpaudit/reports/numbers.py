@@ -85,7 +85,7 @@ def shares_apart(low: float, high: float) -> tuple[str, str]:
     if _percent(low, UP) < _percent(high, NEAREST):
         return share(low, UP), share(high)
     # Use decimals: with floats, 100 * 0.07 is greater than 7.
-    below, above = (_written(one.scaleb(2)) for one in _apart(low, high, 3, UP, DOWN))
+    below, above = (_written(p.scaleb(2)) for p in _apart(low, high, 3, UP, DOWN))
     return f"{below}{GLUE}%", f"{above}{GLUE}%"
 
 
@@ -134,9 +134,9 @@ def duration(seconds: float) -> str:
         return "unknown"
     if seconds < 10:
         return f"{max(seconds, 0.01):.2g}{GLUE}s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remainder = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s" if minutes else f"{rest}{GLUE}s"
+        return f"{minutes} min {remainder} s" if minutes else f"{remainder}{GLUE}s"
     return f"{minutes // 60} h {minutes % 60} min"
 
 
@@ -150,8 +150,8 @@ def sure(epsilon: float, rounding: str = DOWN) -> str:
     doubt = 100 - percent
     # Show the digits up to the first one that is not 9, and one digit more, but at most
     # 99.9999999 %.
-    places = 1 if doubt >= 1 else min(8, -doubt.adjusted() + 1)
-    step = Decimal(1).scaleb(-places)
+    decimals = 1 if doubt >= 1 else min(8, -doubt.adjusted() + 1)
+    step = Decimal(1).scaleb(-decimals)
     rounded = percent.quantize(step, rounding=rounding, context=context)
     nearly = "nearly " if rounded == 100 else ""
     return f"{nearly}{_stripped(rounded)}{GLUE}%"

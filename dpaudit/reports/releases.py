@@ -38,14 +38,19 @@ def as_text(result: Bisection) -> str:
         Row("event", f"{result.event}  (found in {result.found_in})"),
         Row("seed", str(result.seed)),
     ]
-    cells = [list(_HEAD[:-1]), *(list(_cells(one)[:-1]) for one in result.tested)]
+    cells = [list(_HEAD[:-1]), *(list(_cells(release)[:-1]) for release in result.tested)]
     lines = [
         *wrap(f"{result.package}: {result.summary}"),
         "",
         *laid_out(items),
         "",
         *laid_out(table(cells, left=(0, 1))),
-        *(line for one in result.tested if one.why for line in wrap(f"{one.release}: {one.why}")),
+        *(
+            line
+            for release in result.tested
+            if release.why
+            for line in wrap(f"{release.release}: {release.why}")
+        ),
         "",
         *wrap(_NO_PROOF),
     ]
@@ -62,24 +67,28 @@ def as_json(result: Bisection) -> str:
 def as_markdown(result: Bisection) -> str:
     """Return a Markdown table of the releases."""
     head = f"**{escaped(result.package)}: {escaped(result.summary)}**"
-    rows = (table_row([escaped(cell) for cell in _cells(one)]) for one in result.tested)
-    return "\n".join([head, "", *_said(result), "", *table_head(_HEAD), *rows, "", _NO_PROOF, ""])
+    rows = (table_row([escaped(cell) for cell in _cells(release)]) for release in result.tested)
+    return "\n".join(
+        [head, "", *_sentences(result), "", *table_head(_HEAD), *rows, "", _NO_PROOF, ""]
+    )
 
 
 def as_html(result: Bisection) -> str:
     """Return an HTML page with a table of the releases. The page loads no other file."""
-    head = "".join(f"<th>{html.escape(one)}</th>" for one in _HEAD)
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in _HEAD)
     rows = "\n".join(
-        f'<tr class="{one.answer.replace(" ", "-")}">'
-        + "".join(f"<td>{html.escape(visible(cell))}</td>" for cell in _cells(one))
+        f'<tr class="{release.answer.replace(" ", "-")}">'
+        + "".join(f"<td>{html.escape(visible(cell))}</td>" for cell in _cells(release))
         + "</tr>"
-        for one in result.tested
+        for release in result.tested
     )
     title = html.escape(visible(f"{result.package}: {result.summary}"))
-    said = "".join(f"<p>{html.escape(visible(one))}</p>\n" for one in _said(result) if one)
+    paragraphs = "".join(
+        f"<p>{html.escape(visible(sentence))}</p>\n" for sentence in _sentences(result) if sentence
+    )
     return (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
-        f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n{said}<table><tr>{head}</tr>\n{rows}\n"
+        f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n{paragraphs}<table><tr>{head}</tr>\n{rows}\n"
         f"</table>\n<p>{html.escape(_NO_PROOF)}</p>\n</html>\n"
     )
 
@@ -87,7 +96,7 @@ def as_html(result: Bisection) -> str:
 FORMATS = {"text": as_text, "json": as_json, "markdown": as_markdown, "html": as_html}
 
 
-def _said(result: Bisection) -> Iterator[str]:
+def _sentences(result: Bisection) -> Iterator[str]:
     yield f"Claim: {result.claim}, at {level(result.confidence)} for all releases."
     yield ""
     yield f"Event: {result.event}; found in {result.found_in}, frozen, and counted in each release."
@@ -95,11 +104,13 @@ def _said(result: Bisection) -> Iterator[str]:
     yield f"Mechanism: {result.target}; {result.pair}."
 
 
-def _cells(one: ReleaseResult) -> tuple[str, ...]:
-    known = one.p_value is not None and one.epsilon_lower is not None
-    p = p_at_most(one.p_value or 0.0).removeprefix("= ")
-    numbers = (at_least(one.epsilon_lower or 0.0), p, f"{one.draws:,}") if known else ("", "", "")
-    return (one.release, one.answer, *numbers, one.why)
+def _cells(release: ReleaseResult) -> tuple[str, ...]:
+    known = release.p_value is not None and release.epsilon_lower is not None
+    p = p_at_most(release.p_value or 0.0).removeprefix("= ")
+    numbers = (
+        (at_least(release.epsilon_lower or 0.0), p, f"{release.draws:,}") if known else ("", "", "")
+    )
+    return (release.release, release.answer, *numbers, release.why)
 
 
 def _strict(value: Any) -> Any:

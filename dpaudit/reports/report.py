@@ -114,8 +114,8 @@ def _reason(result: AuditResult) -> str:
     if result.verdict is Verdict.VIOLATION:
         is_outside = result.searched is not None and searched.is_outside(result)
         where = " outside the space" if is_outside else ""
-        after, observation = events.refutation(ending.deciding)
-        text = f"refuted at {level}{where}{after}: {observation}"
+        moment, observation = events.refutation(ending.deciding)
+        text = f"refuted at {level}{where}{moment}: {observation}"
         return f"{text}; {interrupted}" if interrupted else text
     if not interrupted:
         return f"{counted(result.draws, 'draw')} do not refute {result.claim.describe()} at {level}"
@@ -161,7 +161,7 @@ def statements(result: AuditResult, verbose: int) -> Statements:
     """Return the rows and sentences of an audit below its headline, without warnings and notes."""
     results = _results(result, verbose)
     rows = [
-        *_asked(result),
+        *_claim_rows(result),
         *results,
         *trace.rows(result),
         *([] if result.searched is None else searched.rows(result, verbose)),
@@ -172,7 +172,7 @@ def statements(result: AuditResult, verbose: int) -> Statements:
     return Statements(rows, _meaning(result, verbose))
 
 
-def _asked(result: AuditResult) -> list[Item]:
+def _claim_rows(result: AuditResult) -> list[Item]:
     claim = result.claim
     where = f" ({result.source})" if result.source else ""
     rows = row("claim", f"{claim.describe()}, {claim.title}: {glued(claim.formula)}")
@@ -180,8 +180,8 @@ def _asked(result: AuditResult) -> list[Item]:
         rows += row("claimed by", result.claimed_by.describe())
     of_one_run = claim if result.repeated is None else result.repeated.claim
     if result.grouped is not None:
-        each, size = result.grouped.claim.describe(), result.grouped.size
-        rows += row("", f"{each} for one record, {of_one_run.describe()} for {size:,}")
+        record_claim, size = result.grouped.claim.describe(), result.grouped.size
+        rows += row("", f"{record_claim} for one record, {of_one_run.describe()} for {size:,}")
     if result.repeated is not None:
         times = result.repeated.times
         rows += row("", f"{of_one_run.describe()} for one run, {claim.describe()} for {times}")
@@ -263,11 +263,14 @@ def _learned(certificate: Certificate) -> int:
 
 
 def _draws(certificate: Certificate) -> str:
-    evidence, kept = certificate.evidence, certificate.fixed.draws
+    evidence, test_draws = certificate.evidence, certificate.fixed.draws
     if evidence.recording is not None:
         recording = evidence.recording
-        made = f"{recording.draws_d1:,} of d1 and {recording.draws_d2:,} of d2 recorded"
-        return f"{made}; {certificate.draws - kept:,} to learn from, {kept:,} for the exact bound"
+        counts = f"{recording.draws_d1:,} of d1 and {recording.draws_d2:,} of d2 recorded"
+        use = (
+            f"{certificate.draws - test_draws:,} to learn from, {test_draws:,} for the exact bound"
+        )
+        return f"{counts}; {use}"
     text = f"{certificate.draws:,} of {evidence.budget:,}"
     if evidence.counted:
         uncounted = _learned(certificate) - evidence.counted
@@ -275,10 +278,10 @@ def _draws(certificate: Certificate) -> str:
     if evidence.refuted_after is not None:
         text += f"; refuted after {evidence.refuted_after:,}"
     if certificate.fixed.stage == "confirmation":
-        return f"{text}, confirmed on {kept:,} more"
+        return f"{text}, confirmed on {test_draws:,} more"
     if certificate.ended_by_bets:
         return f"{text} by bets alone"
-    return f"{text}; {kept:,} of them kept for the exact bound"
+    return f"{text}; {test_draws:,} of them kept for the exact bound"
 
 
 def _interval(certificate: Certificate, interval: EpsilonInterval) -> list[Item]:

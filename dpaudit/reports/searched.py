@@ -82,15 +82,17 @@ def rows(result: AuditResult, verbose: int) -> list[Item]:
     lines = row("search", text)
     lines += row("space", searched.space)
     if searched.leaders:
-        estimates = [one.estimate for one in searched.leaders]
+        estimates = [leader.estimate for leader in searched.leaders]
         is_near = searched.leaders[0].audited and estimates[0] < max(estimates)
         near = "; evidence against the claim ranks before them" if is_near else ""
         lines += row("estimates", f"of the best pairs, not certified{near}:")
-    most = max((one.draws for one in searched.leaders), default=0)
-    leaders = [(one, _marks(one, most)) for one in searched.leaders]
-    shown = [_leader(one) for one, _ in leaders] if verbose else _distinct(leaders[:_SHOWN_PAIRS])
-    for (one, marks), words in zip(leaders, shown, strict=False):
-        lines += row("", f"{_estimate(one)}  {words}{marks}")
+    max_draws = max((leader.draws for leader in searched.leaders), default=0)
+    leaders = [(leader, _marks(leader, max_draws)) for leader in searched.leaders]
+    shown = (
+        [_leader(leader) for leader, _ in leaders] if verbose else _distinct(leaders[:_SHOWN_PAIRS])
+    )
+    for (leader, marks), words in zip(leaders, shown, strict=False):
+        lines += row("", f"{_estimate(leader)}  {words}{marks}")
     if searched.one_by_one:
         lines += row("", "the mechanism raised for a whole batch, so it is called once a draw")
     lines += row("note", searched.note) if searched.note else []
@@ -126,28 +128,32 @@ def is_outside(result: AuditResult) -> bool:
     searched = result.searched
     if searched is None or result.verdict is not Verdict.VIOLATION:
         return False
-    refuted = [n for n, one in enumerate(result.by_pair) if one.refuted]
+    refuted = [n for n, certificate in enumerate(result.by_pair) if certificate.refuted]
     return bool(refuted) and all(searched.outside[n] for n in refuted)
 
 
 def _deciding(result: AuditResult) -> int | None:
     """Return the index of the pair of inputs that decides the verdict; None without one."""
-    return next((n for n, one in enumerate(result.by_pair) if one is result.decisive), None)
+    return next(
+        (n for n, certificate in enumerate(result.by_pair) if certificate is result.decisive), None
+    )
 
 
-def _leader(one: Leader) -> str:
-    apart = f"; {one.apart}" if one.apart else ""
-    return f"{_pair(one)} ({one.why}{apart})"
+def _leader(leader: Leader) -> str:
+    apart = f"; {leader.apart}" if leader.apart else ""
+    return f"{_pair(leader)} ({leader.why}{apart})"
 
 
-def _pair(one: Leader) -> str:
-    return f"d1 = {one.d1}, d2 = {one.d2}"
+def _pair(leader: Leader) -> str:
+    return f"d1 = {leader.d1}, d2 = {leader.d2}"
 
 
 def _beyond(searched: Searched) -> list[Item]:
     """Return the rows about pairs outside the space that seem to leak and were not audited."""
     pairs = [*([] if searched.beyond is None else [searched.beyond]), *searched.more_beyond]
-    texts = [f"{_pair(one)} ({one.why}) seems to leak: {_estimate(one)}" for one in pairs]
+    texts = [
+        f"{_pair(leader)} ({leader.why}) seems to leak: {_estimate(leader)}" for leader in pairs
+    ]
     lines = [Row("" if number else "outside", text) for number, text in enumerate(texts)]
     advice = "Not certified."
     if not any(searched.outside):
@@ -161,31 +167,31 @@ def _beyond(searched: Searched) -> list[Item]:
 
 def _distinct(leaders: Sequence[tuple[Leader, str]]) -> list[str]:
     """Return a text for each (pair, marks): short, unless two pairs would have equal texts."""
-    texts = [_briefly(one, marks) for one, marks in leaders]
-    for longer in (_pair, lambda one: f"{_pair(one)} ({one.why})"):
+    texts = [_briefly(leader, marks) for leader, marks in leaders]
+    for longer in (_pair, lambda leader: f"{_pair(leader)} ({leader.why})"):
         times = Counter(texts)
         texts = [
-            longer(one) if times[text] > 1 else text
-            for (one, _), text in zip(leaders, texts, strict=True)
+            longer(leader) if times[text] > 1 else text
+            for (leader, _), text in zip(leaders, texts, strict=True)
         ]
     return texts
 
 
-def _briefly(one: Leader, marks: str) -> str:
+def _briefly(leader: Leader, marks: str) -> str:
     room = (WIDTH - LABEL - _AROUND - len(marks)) // 2
-    d1, d2 = (shortened(each, room) for each in (one.d1, one.d2))
-    return one.apart or f"d1 = {d1}, d2 = {d2}"
+    d1, d2 = (shortened(value, room) for value in (leader.d1, leader.d2))
+    return leader.apart or f"d1 = {d1}, d2 = {d2}"
 
 
-def _marks(one: Leader, most: int) -> str:
-    marks = ["audited"] if one.audited else []
-    marks += [] if one.inside else ["outside"]
-    marks += [f"from {one.draws:,} draws only"] if 2 * one.draws < most else []
+def _marks(leader: Leader, max_draws: int) -> str:
+    marks = ["audited"] if leader.audited else []
+    marks += [] if leader.inside else ["outside"]
+    marks += [f"from {leader.draws:,} draws only"] if 2 * leader.draws < max_draws else []
     return f" ({', '.join(marks)})" if marks else ""
 
 
-def _estimate(one: Leader) -> str:
-    return f"ε ≈ {numbers.plain(float(f'{one.estimate:.2g}'))}"
+def _estimate(leader: Leader) -> str:
+    return f"ε ≈ {numbers.plain(float(f'{leader.estimate:.2g}'))}"
 
 
 def witness_of(result: AuditResult) -> int | None:
@@ -217,20 +223,20 @@ def unsettled_command(result: AuditResult) -> str | None:
     return _command(result, result.searched.unsettled[0])
 
 
-def _command(result: AuditResult, found: tuple[Any, Any]) -> str | None:
+def _command(result: AuditResult, values: tuple[Any, Any]) -> str | None:
     settings = _settings(result)
-    if settings is None or _has_bytes(found):
+    if settings is None or _has_bytes(values):
         return None
     seed = result.versions.get(VARIABLE)
     words: list[str | None] = [] if seed is None else [f"{VARIABLE}={seed}"]
     words += ["dpaudit", "run", *([settings["mechanism"]] if "mechanism" in settings else [])]
-    pair, form = list(map(as_lists, found)), settings.get("as")
+    pair, form = list(map(as_lists, values)), settings.get("as")
     columns = columns_of(*pair)
     if form in ARRAYS and columns and [] in pair:
         return None  # JSON cannot write the columns of a table without rows
     for name, value in zip(("d1", "d2"), pair, strict=True):
-        given = as_given(value, form, columns)
-        words += [f"--{name}", json.dumps(given, ensure_ascii=False)]
+        literal = as_given(value, form, columns)
+        words += [f"--{name}", json.dumps(literal, ensure_ascii=False)]
     for name, value in settings["claim"].items():
         words += _flag(name, value)
     for name, value in dict(settings.get("params") or {}).items():
@@ -263,7 +269,7 @@ def _flag(name: str, value: Any) -> list[str | None]:
     if name == "command":
         return [option.flag, value if isinstance(value, str) else shlex.join(value)]
     if name == "attacks":
-        return [word for one in value for word in (option.flag, one)]
+        return [word for attack in value for word in (option.flag, attack)]
     if isinstance(value, list | Mapping):
         return [option.flag, json.dumps(value, ensure_ascii=False)]
     return [option.flag, str(value)]
@@ -282,8 +288,8 @@ def snippet(result: AuditResult) -> str | None:
     arguments = [
         repr(settings["mechanism"]) if "mechanism" in settings else _name(result),
         *(
-            f"{name}={in_form(one, form, columns)}"
-            for name, one in zip(("d1", "d2"), pair, strict=True)
+            f"{name}={in_form(value, form, columns)}"
+            for name, value in zip(("d1", "d2"), pair, strict=True)
         ),
         f"claim=dpaudit.{result.claim!r}",
         f"adjacency={result.searched.adjacency!r}",
@@ -308,8 +314,8 @@ def _name(result: AuditResult) -> str:
 def _settings(result: AuditResult) -> dict[str, Any] | None:
     request, searched = result.request, result.searched
     # A user may have edited the file of results, so check the type of the settings.
-    found = None if request is None else as_lists(request.get("settings"))
-    if not isinstance(found, Mapping) or not isinstance(found.get("claim"), Mapping):
+    mapping = None if request is None else as_lists(request.get("settings"))
+    if not isinstance(mapping, Mapping) or not isinstance(mapping.get("claim"), Mapping):
         return None
-    settings = dict(found)
+    settings = dict(mapping)
     return {**settings, "batch_arg": "none"} if searched and searched.one_by_one else settings

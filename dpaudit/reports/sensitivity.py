@@ -51,9 +51,9 @@ def _headline(result: SensitivityResult) -> str:
     claimed = _claimed(result)
     witness = result.witness
     if witness is None:
-        seen = "none" if result.largest is None else _distance(result, result.largest)
+        distance = "none" if result.largest is None else _distance(result, result.largest)
         return (
-            f"{NOT_EXCEEDED}  {result.function}: largest distance seen {seen}, claimed at most "
+            f"{NOT_EXCEEDED}  {result.function}: largest distance seen {distance}, claimed at most "
             f"{claimed}"
         )
     where = "" if witness.inside else ", for an input outside the space"
@@ -73,16 +73,16 @@ def _body(result: SensitivityResult) -> Iterator[Item]:
     yield Row("inputs", f"{result.space}; neighbours: {result.adjacency}")
     if result.witness is not None:
         yield from _pair(result, result.witness)
-        for other in result.witnesses[1:]:
-            yield Row("also", f"{_why(result, other)}: {_inputs(other)}")
+        for witness in result.witnesses[1:]:
+            yield Row("also", f"{_why(result, witness)}: {_inputs(witness)}")
     if result.largest is not None and not _is_witness(result, result.largest):
         outside = "" if result.largest.inside else ", outside the space"
         largest = f"{_distance(result, result.largest)}, for {_inputs(result.largest)}{outside}"
         yield Row("largest", largest)
-    for one in result.beyond:
-        yield Row("outside", f"{_why(result, one)}: {_inputs(one)}")
+    for witness in result.beyond:
+        yield Row("outside", f"{_why(result, witness)}: {_inputs(witness)}")
     yield Row("tried", _tried(result))
-    yield from (Row("note", one) for one in result.notes)
+    yield from (Row("note", note) for note in result.notes)
     yield ""
     if result.witness is None:
         yield from wrap(_NO_PROOF)
@@ -102,14 +102,14 @@ def _body(result: SensitivityResult) -> Iterator[Item]:
     yield from (f"    {line}".rstrip() for line in result.snippet.split("\n"))
 
 
-def _pair(result: SensitivityResult, one: Witness) -> Iterator[Item]:
-    for name, value in (("d1", one.d1), ("d2", one.d2)):
+def _pair(result: SensitivityResult, witness: Witness) -> Iterator[Item]:
+    for name, value in (("d1", witness.d1), ("d2", witness.d2)):
         yield Row(name, shortened(as_python(value), _MAX_CHARACTERS))
-    for name, output in (("f(d1)", one.outputs[0]), ("f(d2)", one.outputs[1])):
+    for name, output in (("f(d1)", witness.outputs[0]), ("f(d2)", witness.outputs[1])):
         text = output if isinstance(output, str) else as_python(output)
         yield Row(name, shortened(text, _MAX_CHARACTERS))
-    yield Row("distance", _distance(result, one))
-    if one.kind == "distance" and _is_rounding(one, result.claimed):
+    yield Row("distance", _distance(result, witness))
+    if witness.kind == "distance" and _is_rounding(witness, result.claimed):
         yield Row(
             None,
             "Numbers of this size are rounded by as much as the distance is above the claim: it is "
@@ -117,33 +117,34 @@ def _pair(result: SensitivityResult, one: Witness) -> Iterator[Item]:
         )
 
 
-def _why(result: SensitivityResult, one: Witness) -> str:
-    return one.words or f"distance {_distance(result, one)}"
+def _why(result: SensitivityResult, witness: Witness) -> str:
+    return witness.words or f"distance {_distance(result, witness)}"
 
 
-def _inputs(one: Witness) -> str:
-    return f"d1 = {shortened(as_python(one.d1), 100)}, d2 = {shortened(as_python(one.d2), 100)}"
+def _inputs(witness: Witness) -> str:
+    d1, d2 = (shortened(as_python(value), 100) for value in (witness.d1, witness.d2))
+    return f"d1 = {d1}, d2 = {d2}"
 
 
-def _is_witness(result: SensitivityResult, one: Witness) -> bool:
-    return any(repr(one) == repr(other) for other in result.witnesses)
+def _is_witness(result: SensitivityResult, candidate: Witness) -> bool:
+    return any(repr(candidate) == repr(witness) for witness in result.witnesses)
 
 
 def _tried(result: SensitivityResult) -> str:
     by_origin = ", ".join(
         f"{number:,} {_ORIGINS.get(name, name)}" for name, number in result.tried.items()
     )
-    said = counted(sum(result.tried.values()), "pair")
-    said += f" of neighbours ({by_origin})" if by_origin else ""
-    return f"{said}; both inputs of {result.raised:,} more raise" if result.raised else said
+    text = counted(sum(result.tried.values()), "pair")
+    text += f" of neighbours ({by_origin})" if by_origin else ""
+    return f"{text}; both inputs of {result.raised:,} more raise" if result.raised else text
 
 
-def _distance(result: SensitivityResult, one: Witness) -> str:
-    if math.isinf(one.distance):
+def _distance(result: SensitivityResult, witness: Witness) -> str:
+    if math.isinf(witness.distance):
         return "∞"
     is_found = result.exceeded or bool(result.beyond)
-    above = result.claimed if one.distance > result.claimed and is_found else None
-    return _number(one.distance, above)
+    above = result.claimed if witness.distance > result.claimed and is_found else None
+    return _number(witness.distance, above)
 
 
 def _claimed(result: SensitivityResult) -> str:
@@ -151,19 +152,15 @@ def _claimed(result: SensitivityResult) -> str:
 
 
 def _number(value: float, above: float | None = None) -> str:
-    """Return a number as text: exactly if few digits suffice, else rounded.
-
-    above: a smaller number, or None; if given, the text has enough digits to be greater.
-    """
+    """Return a number as text: exactly if few digits suffice, else rounded and above `above`."""
     short = f"{value:.6g}"
     return short if float(short) == value else at_least(value, above=above, digits=6)
 
 
-def _is_rounding(one: Witness, claimed: float) -> bool:
-    """Return whether the distance between two outputs exceeds the claim by so little that
-    floating-point rounding may be the reason."""
-    sizes = [abs(number) for number in _numbers([*one.outputs])]
-    return one.distance - claimed <= _ULPS * sum(map(math.ulp, map(float, sizes)))
+def _is_rounding(witness: Witness, claimed: float) -> bool:
+    """Return whether floating-point rounding may be why the distance exceeds the claim."""
+    sizes = [abs(number) for number in _numbers([*witness.outputs])]
+    return witness.distance - claimed <= _ULPS * sum(map(math.ulp, map(float, sizes)))
 
 
 def _numbers(output: Any) -> Iterator[Any]:
@@ -182,25 +179,25 @@ def as_json(result: SensitivityResult) -> str:
         "kind": "sensitivity",
         "dpaudit": __version__,
         **_fields(result),
-        "witnesses": [_record(one) for one in result.witnesses],
-        "beyond": [_record(one) for one in result.beyond],
+        "witnesses": [_record(witness) for witness in result.witnesses],
+        "beyond": [_record(witness) for witness in result.beyond],
         "largest": None if result.largest is None else _record(result.largest),
         "tried": dict(result.tried),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _record(one: Witness) -> dict[str, Any]:
+def _record(witness: Witness) -> dict[str, Any]:
     return {
-        **_fields(one),
-        "d1": as_python(one.d1),
-        "d2": as_python(one.d2),
+        **_fields(witness),
+        "d1": as_python(witness.d1),
+        "d2": as_python(witness.d2),
         "outputs": [
-            output if isinstance(output, str) else as_python(output) for output in one.outputs
+            output if isinstance(output, str) else as_python(output) for output in witness.outputs
         ],
-        "distance": "inf" if math.isinf(one.distance) else one.distance,
+        "distance": "inf" if math.isinf(witness.distance) else witness.distance,
     }
 
 
 def _fields(record: SensitivityResult | Witness) -> dict[str, Any]:
-    return {one.name: getattr(record, one.name) for one in fields(record)}
+    return {field.name: getattr(record, field.name) for field in fields(record)}

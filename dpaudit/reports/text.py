@@ -219,8 +219,8 @@ def _false_alarms(results: Sequence[AuditResult]) -> str:
     together = numbers.error_level(min(1.0, sum(alphas)))
     if len(alphas) == 1:
         return f"The chance of a false alarm is at most {together}."
-    each = "" if len(set(alphas)) > 1 else f"{numbers.error_level(alphas[0])} for each audit, "
-    return f"Chance of a false alarm: at most {each}{together} together."
+    by_audit = "" if len(set(alphas)) > 1 else f"{numbers.error_level(alphas[0])} for each audit, "
+    return f"Chance of a false alarm: at most {by_audit}{together} together."
 
 
 def _family_alarms(families: Sequence[Family], other_alphas: Sequence[float]) -> str:
@@ -232,13 +232,16 @@ def _family_alarms(families: Sequence[Family], other_alphas: Sequence[float]) ->
             return f"The chance of a false alarm is at most {together}."
         of = counted(families[0].size, "audit")
         return f"Chance of any false alarm: at most {together} for all {of} together (Holm)."
-    each = ", ".join(
+    by_family = ", ".join(
         f"{numbers.error_level(alpha)} for the {counted(family.size, 'audit')} of {family.name} "
         "(Holm)"
         for alpha, family in zip(alphas, families, strict=True)
     )
     total = numbers.error_level(min(1.0, sum(alphas) + sum(other_alphas)))
-    return f"Chance of any false alarm: at most {each}, {total} for all audits of the run together."
+    return (
+        f"Chance of any false alarm: at most {by_family}, {total} for all audits of the run "
+        "together."
+    )
 
 
 def entry(result: AuditResult) -> AuditResult:

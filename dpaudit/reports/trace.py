@@ -49,7 +49,7 @@ def render(trace: Trace, *, verbose: int = 0, quiet: bool = False) -> str:
     if quiet:
         lines += laid_out(_findings(trace))
     else:
-        lines += laid_out(["", *_asked(trace), *_findings(trace), *_table(trace, verbose)])
+        lines += laid_out(["", *_subject(trace), *_findings(trace), *_table(trace, verbose)])
         lines += laid_out(Row("note", note) for note in _notes(trace))
         lines += excerpts(trace)
         lines += ["", *wrap(_EXPLAINS if trace.causes else _NO_PROOF)]
@@ -71,13 +71,13 @@ def rows(result: AuditResult) -> list[Item]:
     trace = traced(result)
     if trace is not None:
         return [*_likely(trace), *([Row("", trace.cut)] if trace.cut else [])]
-    made = result.trace
-    if result.verdict is not Verdict.VIOLATION or made is None or not made.notes:
+    audit_trace = result.trace
+    if result.verdict is not Verdict.VIOLATION or audit_trace is None or not audit_trace.notes:
         return []
-    if made.cut:
-        return [Row("cause", f"none seen; {made.cut}")]
-    inside = next((note for note in made.notes if note.endswith(INSIDE)), None)
-    why = inside or (None if made.runs else made.notes[0])
+    if audit_trace.cut:
+        return [Row("cause", f"none seen; {audit_trace.cut}")]
+    inside = next((note for note in audit_trace.notes if note.endswith(INSIDE)), None)
+    why = inside or (None if audit_trace.runs else audit_trace.notes[0])
     return [] if why is None else [Row("cause", f"none: {why}")]
 
 
@@ -107,8 +107,8 @@ def command(result: AuditResult, line: str | None) -> str | None:
 
     line: command line that audits the pair of inputs; None if there is none.
     """
-    made, audit = result.trace, "dpaudit run "
-    is_cut = result.verdict is Verdict.VIOLATION and made is not None and made.cut is not None
+    trace, audit = result.trace, "dpaudit run "
+    is_cut = result.verdict is Verdict.VIOLATION and trace is not None and trace.cut is not None
     is_asked = is_cut or may_decide(result)
     if not is_asked or line is None or not line.startswith(audit) or " --d1" not in line:
         return None
@@ -121,9 +121,9 @@ def details(result: AuditResult) -> list[Item]:
     trace = traced(result)
     if trace is None or not trace.runs:  # without runs, the finding comes from the draws
         return []
-    said = f"{counted(trace.runs, 'coupled run')}; it diagnoses, and the certificate proves"
+    text = f"{counted(trace.runs, 'coupled run')}; it diagnoses, and the certificate proves"
     return [
-        *("", Row("trace", said)),
+        *("", Row("trace", text)),
         *_table(trace, verbose=1),
         *(Row("note", note) for note in trace.notes),
         *excerpts(trace),
@@ -138,13 +138,13 @@ def briefly(result: AuditResult) -> str:
     if cause is None:
         return ""
     remedy = f"; {in_a_line(cause.remedy)}" if cause.remedy else ""
-    return f"{'likely cause' if cause.is_cause else 'no certain cause'}: {said(cause)}{remedy}"
+    return f"{'likely cause' if cause.is_cause else 'no certain cause'}: {sentence(cause)}{remedy}"
 
 
-def said(finding: Finding) -> str:
+def sentence(finding: Finding) -> str:
     """Return a finding as one sentence, with its line of code."""
-    others = dict.fromkeys(str(one) for one in finding.others if str(one) != str(finding.line))
-    named = [in_a_line(one) for one in others][:_MAX_RELATED]
+    lines = dict.fromkeys(str(line) for line in finding.others if str(line) != str(finding.line))
+    named = [in_a_line(line) for line in lines][:_MAX_RELATED]
     more = f" (see also {', '.join(named)})" if named else ""
     return f"{in_a_line(str(finding.line))}: {in_a_line(finding.words)}{more}"
 
@@ -171,25 +171,25 @@ def unknown(trace: Trace) -> list[str]:
     ]
 
 
-def cells(one: Site) -> tuple[str, ...]:
+def cells(site: Site) -> tuple[str, ...]:
     """Return the table cells for a line of code that draws noise, in the order of `HEAD`."""
-    has_operands = bool(one.operands[0] or one.operands[1])
+    has_operands = bool(site.operands[0] or site.operands[1])
     return (
-        in_a_line(str(one.line)),
-        in_a_line(one.primitive),
-        "" if one.scales is None else scales(one),
-        *(in_a_line(each) for each in one.operands),
-        f"{_number(one.shift)}{', varying' if one.varies else ''}" if has_operands else "",
-        f"{one.entries:,}",
-        "unknown" if one.cost is None else _cost(one, one.cost),
-        "unknown" if one.total is None else _cost(one, one.total),
+        in_a_line(str(site.line)),
+        in_a_line(site.primitive),
+        "" if site.scales is None else scales(site),
+        *(in_a_line(operand) for operand in site.operands),
+        f"{_number(site.shift)}{', varying' if site.varies else ''}" if has_operands else "",
+        f"{site.entries:,}",
+        "unknown" if site.cost is None else _cost(site, site.cost),
+        "unknown" if site.total is None else _cost(site, site.total),
     )
 
 
-def scales(one: Site) -> str:
+def scales(site: Site) -> str:
     """Return the noise scales of a line for d1 and d2 as text, or a single number if both are
     equal."""
-    first, second = (_number(each) for each in one.scales or (math.nan, math.nan))
+    first, second = (_number(scale) for scale in site.scales or (math.nan, math.nan))
     return first if first == second else f"{first} for d1, {second} for d2"
 
 
@@ -198,67 +198,63 @@ def _headline(trace: Trace) -> str:
     runs = counted(trace.runs, "coupled run")
     if trace.causes:
         first, more = trace.causes[0], len(trace.causes) - 1
-        others = f", and {counted(more, 'cause')} more" if more else ""
+        further = f", and {counted(more, 'cause')} more" if more else ""
         kind = first.title
-        return f"{CAUSE}  {name}: {kind}, {in_a_line(str(first.line))}{others}"
+        return f"{CAUSE}  {name}: {kind}, {in_a_line(str(first.line))}{further}"
     if not trace.understood:
         if trace.seemingly_bare:
             line = in_a_line(str(trace.seemingly_bare[0].line))
             return f"{NOT_UNDERSTOOD}  {name}: what noise does not seem to hide, {line}; no pass"
-        seen = "noise was seen, but not what it costs" if trace.sites else "no noise was seen"
-        why = in_a_line(_why(trace) or f"{seen}; this is no pass")
+        noise = "noise was seen, but not what it costs" if trace.sites else "no noise was seen"
+        why = in_a_line(_why(trace) or f"{noise}; this is no pass")
         return f"{NOT_UNDERSTOOD}  {name}: {why}"
     # A finding need not be a certain cause of a violation of the claim. For example, a line whose
     # privacy cost exceeds the claim is a certain cause only if the mechanism releases all noise
     # that the line draws.
-    found = "no certain cause" if trace.findings else "nothing found"
-    return f"{NO_CAUSE}  {name}: {found} in {runs}; this is no proof"
+    outcome = "no certain cause" if trace.findings else "nothing found"
+    return f"{NO_CAUSE}  {name}: {outcome} in {runs}; this is no proof"
 
 
-def _asked(trace: Trace) -> Iterator[Row]:
+def _subject(trace: Trace) -> Iterator[Row]:
     yield Row("claim", "none" if trace.claim is None else trace.claim)
     yield Row("mechanism", trace.target)
     yield Row("inputs", trace.pair)
 
 
 def _findings(trace: Trace) -> Iterator[Row]:
-    for one in sorted(trace.findings, key=lambda one: not one.is_cause):
-        yield Row("cause" if one.is_cause else "finding", said(one))
-        if one.remedy:
-            yield Row("", f"remedy: {one.remedy}")
+    for finding in sorted(trace.findings, key=lambda finding: not finding.is_cause):
+        yield Row("cause" if finding.is_cause else "finding", sentence(finding))
+        if finding.remedy:
+            yield Row("", f"remedy: {finding.remedy}")
 
 
 def _likely(trace: Trace) -> Iterator[Row]:
-    found = trace.likely
-    assert found is not None
-    if found.is_cause:
-        yield Row(CAUSE_ROW, f"likely {said(found)}")
-        if found.remedy:
-            yield Row("", f"remedy: {found.remedy}")
+    finding = trace.likely
+    assert finding is not None
+    if finding.is_cause:
+        yield Row(CAUSE_ROW, f"likely {sentence(finding)}")
+        if finding.remedy:
+            yield Row("", f"remedy: {finding.remedy}")
         return
-    yield Row(CAUSE_ROW, f"none for certain; {said(found)}")
+    yield Row(CAUSE_ROW, f"none for certain; {sentence(finding)}")
     if trace.exceeds:
         yield Row("", f"all lines together: {total_words(trace)}")
 
 
 def _table(trace: Trace, verbose: int) -> Iterator[Row]:
-    """Yield rows: lines of code that draw noise, their total privacy cost, and lines that the trace
-    cannot analyse.
-
-    verbose: 0 limits each kind to a few lines.
-    """
-    most = None if verbose else _SHOWN_LINES
-    yield from _listed("noise", [_site(one) for one in trace.sites], most)
+    """Yield the rows of the lines that draw noise, their total cost, and what is not understood."""
+    limit = None if verbose else _SHOWN_LINES
+    yield from _listed("noise", [_site(site) for site in trace.sites], limit)
     if trace.sites and total_words(trace):
         yield Row("total", total_words(trace))
-    yield from _listed("unknown", unknown(trace), most)
+    yield from _listed("unknown", unknown(trace), limit)
 
 
-def _listed(label: str, texts: list[str], most: int | None) -> Iterator[Row]:
-    for text in texts[:most]:
+def _listed(label: str, texts: list[str], limit: int | None) -> Iterator[Row]:
+    for text in texts[:limit]:
         yield Row(label, text)
         label = ""
-    left = 0 if most is None else len(texts) - most
+    left = 0 if limit is None else len(texts) - limit
     if left > 0:
         yield Row("", f"and {left:,} more (-v)")
 
@@ -273,28 +269,28 @@ def _why(trace: Trace) -> str | None:
     return trace.cut or next(iter(trace.notes), None)
 
 
-def _site(one: Site) -> str:
-    parts = [f"{in_a_line(str(one.line))}: {shortened(one.line.code, _MAX_CODE)}"]
-    if one.entries > 1:
-        parts.append(f"{one.entries:,} times")
-    if one.scales is not None:
-        parts.append(f"scale {scales(one)}")
+def _site(site: Site) -> str:
+    parts = [f"{in_a_line(str(site.line))}: {shortened(site.line.code, _MAX_CODE)}"]
+    if site.entries > 1:
+        parts.append(f"{site.entries:,} times")
+    if site.scales is not None:
+        parts.append(f"scale {scales(site)}")
     hidden = ""
-    if one.operands[0] or one.operands[1]:
-        operands = f" ({one.operands[0]} for d1, {one.operands[1]} for d2)" if one.shift else ""
-        varies = ", another one with other noise" if one.varies else ""
-        hidden = f"; hides a change of {_number(one.shift)}{operands}{varies}"
-    elif one.varies:
+    if site.operands[0] or site.operands[1]:
+        operands = f" ({site.operands[0]} for d1, {site.operands[1]} for d2)" if site.shift else ""
+        varies = ", another one with other noise" if site.varies else ""
+        hidden = f"; hides a change of {_number(site.shift)}{operands}{varies}"
+    elif site.varies:
         hidden = "; depends on the noise"
-    cost = "cost unknown" if one.cost is None else _cost(one, one.cost)
+    cost = "cost unknown" if site.cost is None else _cost(site, site.cost)
     together = ""
-    if one.entries > 1 and one.total is not None:
-        together = f", together at most {_cost(one, one.total)}"
+    if site.entries > 1 and site.total is not None:
+        together = f", together at most {_cost(site, site.total)}"
     return f"{', '.join(parts)}{hidden}: {cost}{together}"
 
 
-def _cost(one: Site, value: float) -> str:
-    return f"{one.unit} = {_number(value)}"
+def _cost(site: Site, value: float) -> str:
+    return f"{site.unit} = {_number(value)}"
 
 
 def _number(value: float) -> str:
@@ -306,15 +302,15 @@ def _number(value: float) -> str:
 def excerpts(trace: Trace) -> list[str]:
     """Return lines of source code with marks in the margin. Below a marked line, a line of text
     explains its mark."""
-    return [line for one in trace.excerpts for line in ("", *_piece(one))]
+    return [line for excerpt in trace.excerpts for line in ("", *_piece(excerpt))]
 
 
-def _piece(one: Excerpt) -> Iterator[str]:
+def _piece(excerpt: Excerpt) -> Iterator[str]:
     # Cut a long line; if it were wrapped, one line of code would look like two.
-    yield _cut(f"{_MARGIN}{in_a_line(short_path(one.file))}")
-    marks = dict(one.marked)
-    width = len(str(one.start + len(one.lines)))
-    for number, code in enumerate(source(one), one.start):
+    yield _cut(f"{_MARGIN}{in_a_line(short_path(excerpt.file))}")
+    marks = dict(excerpt.marked)
+    width = len(str(excerpt.start + len(excerpt.lines)))
+    for number, code in enumerate(source(excerpt), excerpt.start):
         sign = ">" if number in marks else " "
         yield _cut(f"{_MARGIN}{sign} {number:>{width}}  {code}".rstrip())
         if marks.get(number):
@@ -323,11 +319,11 @@ def _piece(one: Excerpt) -> Iterator[str]:
             yield _cut(f"{below}^ {in_a_line(marks[number])}")
 
 
-def source(one: Excerpt) -> list[str]:
+def source(excerpt: Excerpt) -> list[str]:
     """Return the source lines of an excerpt, with tabs replaced by spaces and blank lines at the
     end removed."""
-    lines = [in_a_line(line).expandtabs(_TAB).rstrip() for line in one.lines]
-    last = max((number - one.start for number, _ in one.marked), default=-1)
+    lines = [in_a_line(line).expandtabs(_TAB).rstrip() for line in excerpt.lines]
+    last = max((number - excerpt.start for number, _ in excerpt.marked), default=-1)
     while lines and not lines[-1] and len(lines) - 1 > last:
         lines.pop()
     return lines

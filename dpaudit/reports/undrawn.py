@@ -98,9 +98,9 @@ def _refutation(pair: ExactCertificate, claim: PrivacyClaim) -> str:
     if event is None:
         raise ValueError(f"{pair.pair}: refuted without an event")
     if claim.counts_single_outputs:
-        allowed, seen = numbers.shares_apart(point.delta, shares(event)[0])
+        allowed, probability = numbers.shares_apart(point.delta, shares(event)[0])
         times = f"more than e^{numbers.plain(point.epsilon)} times as likely for {event.guess}"
-        return f"outputs {times} have probability {seen}; the claim allows {allowed}"
+        return f"outputs {times} have probability {probability}; the claim allows {allowed}"
     return compared(event, point)
 
 

@@ -73,7 +73,7 @@ class AssertionOptions(MoreOptions, total=False):
     on_progress: Callable[[Progress], None] | None
 
 
-_OF_CLAIMS = {one.name for one in parameters()} - set(MoreOptions.__annotations__)
+_OF_CLAIMS = {parameter.name for parameter in parameters()} - set(MoreOptions.__annotations__)
 _KNOWN = [name for name in AssertionOptions.__annotations__ if name not in _OF_CLAIMS]
 
 
@@ -186,8 +186,7 @@ def assert_violates(
 
 
 def _failure(result: AuditResult) -> str:
-    """Return the message of the AssertionError: a line with the reason, then the report. pytest's
-    summary shows the beginning of the first line only."""
+    """Return a line with the reason, all that pytest's summary shows, and below it the report."""
     verdict, text = result.verdict, reason(result)
     if result.underpowered is not None and verdict is not Verdict.ERROR:
         first = f"UNDER-POWERED: {result.underpowered}"
@@ -199,8 +198,8 @@ def _failure(result: AuditResult) -> str:
 
 
 def _warn(result: AuditResult) -> None:
-    """Issue the warnings of an audit as Python warnings, since pytest shows no report for a test
-    that passes."""
+    """Issue the warnings of an audit as Python warnings."""
+    # pytest shows no report for a test that passes.
     __tracebackhide__ = True
     for text in warnings_of(result):
         if _ALLOWED in text:  # a test passes with this warning only if allow_underpowered=True
@@ -240,26 +239,25 @@ def _audited(
     session = current()
     if session.test is not None:
         _check_marked(session.test.options)
-    given, claim = _parted(claim, options)
-    given = session.options(given)
+    keywords, claim = _parted(claim, options)
+    keywords = session.options(keywords)
     if session.test is not None:
-        given.setdefault("name", session.test.name())
+        keywords.setdefault("name", session.test.name())
     with nullcontext() if session.test is None else compared_with(session.processes()):
-        result = _run(mechanism, d1, d2, claim, given)
+        result = _run(mechanism, d1, d2, claim, keywords)
     if session.test is not None:
-        command = _repeating(session, session.test.repeated, _chosen_samples(given, result))
+        command = _repeating(session, session.test.repeated, _chosen_samples(keywords, result))
         result = replace(result, command=command)
     result = replace(result, expect=expect)
     if session.test is not None:
         alpha = 1 - result.confidence if result.ending.by_chance else 0.0
-        draws = max((one.draws for one in result.certificates), default=0)
+        draws = max((certificate.draws for certificate in result.certificates), default=0)
         session.test.kept.append(Kept(result.name, entry(result), alpha, draws))
     return result
 
 
 def _check_marked(options: Mapping[str, Any]) -> None:
-    """Raise UsageError if `options`, given in the marker of a test, such as
-    `@pytest.mark.dpaudit(samples=10_000)`, contains an unknown option."""
+    """Raise UsageError if the marker of a test has an unknown option."""
     for name in options:
         if name not in _KNOWN:
             near = did_you_mean(name, _KNOWN)
@@ -272,11 +270,10 @@ def _check_marked(options: Mapping[str, Any]) -> None:
 def _parted(
     claim: PrivacyClaim | None, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], PrivacyClaim]:
-    """Return (options of the audit, claim). If `claim` is not given, the claim is made from the
-    parameters in `options`, such as epsilon."""
+    """Return (options of the audit, claim); without `claim`, numbers such as epsilon make it."""
     numbers = {name: value for name, value in options.items() if name in _OF_CLAIMS}
-    given = {name: value for name, value in options.items() if name not in _OF_CLAIMS}
-    for name in given:
+    keywords = {name: value for name, value in options.items() if name not in _OF_CLAIMS}
+    for name in keywords:
         if name == "expect":
             raise TypeError(
                 "unexpected keyword argument 'expect': assert_private expects a pass, and "
@@ -291,37 +288,34 @@ def _parted(
                 "nothing is claimed; give epsilon=…, or a claim, as PureDP(1.0)",
                 code="option-missing",
             )
-        return given, make_claim(numbers)
+        return keywords, make_claim(numbers)
     if numbers:
         raise UsageError(
             f"give the claim or its numbers, not both: {', '.join(numbers)}",
             code="options-conflict",
         )
-    return given, claim
+    return keywords, claim
 
 
 def _run(
-    mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim, given: dict[str, Any]
+    mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim, keywords: dict[str, Any]
 ) -> AuditResult:
-    """Return the result of an audit, or of a search with an audit.
-
-    The journal, a file that records draws for the case that the run is interrupted, is removed at
-    the end, so that the next run makes new draws.
-    """
-    how = given.pop("search", None)
+    """Return the result of an audit, or of a search with an audit."""
+    # The journal is removed at the end, so that the next run makes new draws.
+    how = keywords.pop("search", None)
     if how is None:
         _check_inputs(d1, d2)
         run = partial(audit, mechanism, d1, d2, claim)
     else:
-        run = partial(search, mechanism, claim, **_searching(how, d1, d2, given))
-    if "journal" not in given:
-        return run(**given)
-    given.setdefault("resume", True)
-    result = run(**given)
+        run = partial(search, mechanism, claim, **_searching(how, d1, d2, keywords))
+    if "journal" not in keywords:
+        return run(**keywords)
+    keywords.setdefault("resume", True)
+    result = run(**keywords)
     # Imported here, since most tests have no journal.
     from dpaudit.auditing.journal import remove
 
-    remove(given["journal"], result.name)
+    remove(keywords["journal"], result.name)
     return result
 
 
@@ -335,13 +329,8 @@ def _check_inputs(d1: Any, d2: Any) -> None:
             )
 
 
-def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of `dpaudit.search` that follow from the option `search` of a
-    test, and `adjacency`. Raise UsageError if d1 or d2 is given as well, or for an unknown key.
-
-    how: value of the option `search`: the space of inputs, or a mapping with the key `space`.
-    given: all other options of the test. `adjacency` is moved from here to the result.
-    """
+def _searching(how: Any, d1: Any, d2: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of `dpaudit.search` for `how`, with `adjacency` moved from `keywords`."""
     if d1 is not NOT_GIVEN or d2 is not NOT_GIVEN:
         raise UsageError("give either d1 and d2, or search, not both", code="options-conflict")
     keys = dict(how) if isinstance(how, Mapping) and "space" in how else {"space": how}
@@ -349,13 +338,12 @@ def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, A
         if key not in _OF_A_SEARCH:
             near = did_you_mean(str(key), _OF_A_SEARCH)
             raise UsageError(f"search: unknown key {key!r}.{near}", code="key-unknown")
-    return {**keys, "adjacency": given.pop("adjacency", None)}
+    return {**keys, "adjacency": keywords.pop("adjacency", None)}
 
 
-def _chosen_samples(given: Mapping[str, Any], result: AuditResult) -> int | None:
-    """Return the number of draws that an audit chose by the speed of its mechanism; None if the
-    number was stated, or for a search, whose draws are more than those of its audit."""
-    is_chosen = isinstance(given["samples"], DefaultSamples) if "samples" in given else False
+def _chosen_samples(keywords: Mapping[str, Any], result: AuditResult) -> int | None:
+    """Return the number of draws that the speed of the mechanism chose; else None."""
+    is_chosen = isinstance(keywords["samples"], DefaultSamples) if "samples" in keywords else False
     if not is_chosen or result.searched is not None or not result.certificates:
         return None
     return result.certificates[0].evidence.budget

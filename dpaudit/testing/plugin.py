@@ -75,7 +75,7 @@ class Plugin:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._kept: dict[str, list[Kept]] = {}
+        self._audits: dict[str, list[Kept]] = {}
         self._has_run = False
         self._file = _file(config)
         try:
@@ -110,7 +110,7 @@ class Plugin:
         report = yield
         test = self.session.test
         if test is not None and test.kept and report.when == "teardown":
-            carried = [[one.name, one.entry, one.alpha, one.draws] for one in test.kept]
+            carried = [[audit.name, audit.entry, audit.alpha, audit.draws] for audit in test.kept]
             setattr(report, _CARRIED, carried)
         return report
 
@@ -118,7 +118,7 @@ class Plugin:
         self._has_run = True
         carried = getattr(report, _CARRIED, ())
         if carried:
-            self._kept[report.nodeid] = [
+            self._audits[report.nodeid] = [
                 Kept(name, entry, alpha, draws) for name, entry, alpha, draws in carried
             ]
 
@@ -127,7 +127,7 @@ class Plugin:
         if self._file is not None and self._has_run:
             from dpaudit.reports.json import document
 
-            entries = [one.entry for one in self._every()]
+            entries = [audit.entry for audit in self._every()]
             self._file.write_text(document(entries, len(entries)), encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -136,8 +136,7 @@ class Plugin:
             terminalreporter.write_line(f"dpaudit: {summary(every)}")
 
     def _from_here(self, nodeid: str) -> str:
-        """Return the node id of a test, such as `tests/test_a.py::test_b`, relative to the folder
-        in which pytest was started."""
+        """Return the node id of a test relative to the folder in which pytest was started."""
         path, colons, names = nodeid.partition("::")
         here = self._config.invocation_params.dir
         with suppress(ValueError):  # the folders may be on different drives
@@ -145,31 +144,33 @@ class Plugin:
         return f"{path}{colons}{names}"
 
     def _every(self) -> list[Kept]:
-        return [one for _, kept in sorted(self._kept.items()) for one in kept]
+        return [audit for _, audits in sorted(self._audits.items()) for audit in audits]
 
 
-def summary(kept: list[Kept]) -> str:
+def summary(audits: list[Kept]) -> str:
     """Return words for the number of audits, their draws, their confidence and their false-alarm
     rate.
 
     >>> summary([Kept("one", (), 0.01, 500)])
     '1 privacy audit of 500 draws at 99 %; with new seeds, at most 1 run in 100 has a false alarm'
     """
-    audits = f"{len(kept)} privacy audit{'s' if len(kept) != 1 else ''}"
-    draws = [one.draws for one in kept if one.draws]
+    text = f"{len(audits)} privacy audit{'s' if len(audits) != 1 else ''}"
+    draws = [audit.draws for audit in audits if audit.draws]
     if draws:
         # Further digits would show the floating-point error of 1 - confidence.
-        levels = [f"{100 * (1 - one.alpha):.10g} %" for one in kept if one.draws and one.alpha]
-        audits += f" of {_range([f'{one:,}' for one in sorted(draws)])} draws"
-        audits += f" at {_range(sorted(levels, key=lambda level: float(level[:-2])))}"
-    alpha = sum(one.alpha for one in kept)
+        levels = [
+            f"{100 * (1 - audit.alpha):.10g} %" for audit in audits if audit.draws and audit.alpha
+        ]
+        text += f" of {_range([f'{number:,}' for number in sorted(draws)])} draws"
+        text += f" at {_range(sorted(levels, key=lambda level: float(level[:-2])))}"
+    alpha = sum(audit.alpha for audit in audits)
     if alpha == 0:
-        return f"{audits}, all exact"
+        return f"{text}, all exact"
     if alpha >= 1:
-        return f"{audits}; with new seeds, false alarms are likely: raise the confidence"
+        return f"{text}; with new seeds, false alarms are likely: raise the confidence"
     # Round down, but first add 1e-9 to cancel the floating-point error of 1 - confidence.
     runs = math.floor(1 / alpha * (1 + 1e-9))
-    return f"{audits}; with new seeds, at most 1 run in {runs:,} has a false alarm"
+    return f"{text}; with new seeds, at most 1 run in {runs:,} has a false alarm"
 
 
 def _range(ordered: list[str]) -> str:
@@ -192,8 +193,7 @@ def _forced(config: pytest.Config) -> dict[str, Any]:
 
 
 def _file(config: pytest.Config) -> Path | None:
-    """Return the file for results, or None in a worker process of pytest-xdist. Raises
-    pytest.UsageError if the file cannot be written."""
+    """Return the file for results, or None in a worker process of pytest-xdist."""
     path = config.getoption("--dpaudit-json")
     if path is None or hasattr(config, "workerinput"):
         return None

@@ -83,12 +83,12 @@ class Session:
         if self._processes is not None:
             self._processes.close()
 
-    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def options(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of an audit. Each option comes from the first of these sources that
-        has it: command line, `given`, markers of the test, pyproject.toml, defaults."""
+        has it: command line, `keywords`, markers of the test, pyproject.toml, defaults."""
         marked = {} if self.test is None else self.test.options
         settings = dict(self.settings)
-        if given.get("allow_underpowered") or marked.get("allow_underpowered"):
+        if keywords.get("allow_underpowered") or marked.get("allow_underpowered"):
             for name in REQUIRED:
                 settings.pop(name, None)
         # Imported here, since pytest imports this module for tests that audit nothing, too.
@@ -96,16 +96,15 @@ class Session:
 
         samples = DefaultSamples(TEST_DEFAULTS["samples"], TEST_SECONDS)
         usual = {**TEST_DEFAULTS, "samples": samples}
-        merged = _over(_over(_over(_over(usual, settings), marked), given), self.forced)
+        merged = _over(_over(_over(_over(usual, settings), marked), keywords), self.forced)
         return {name: value for name, value in merged.items() if value is not None}
 
 
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options `below`, overridden by `above`. If `above` has `samples` or `time`,
-    neither is taken from `below`, since the two exclude each other."""
-    given = {name for name, value in above.items() if value is not None}
-    hidden = {"samples", "time"} if given & {"samples", "time"} else set()
-    return {name: one for name, one in below.items() if name not in hidden} | dict(above)
+    """Return the options `below`, overridden by `above`; `samples` and `time` are exclusive."""
+    names = {name for name, value in above.items() if value is not None}
+    hidden = {"samples", "time"} if names & {"samples", "time"} else set()
+    return {name: value for name, value in below.items() if name not in hidden} | dict(above)
 
 
 def settings_of(project: Project) -> dict[str, Any]:

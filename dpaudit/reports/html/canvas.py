@@ -95,12 +95,12 @@ class Scale:
         if self.is_log:
             first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
             step = max(1, math.ceil((last - first) / 5))
-            return [(10.0**one, _power(one)) for one in range(first, last + 1, step)]
+            return [(10.0**exponent, _power(exponent)) for exponent in range(first, last + 1, step)]
         locator = _tools().ticker.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
         values = map(float, locator.tick_values(self.low, self.high))
         room = 1e-9 * (self.high - self.low)
-        inside = [one for one in values if self.low - room <= one <= self.high + room]
-        return [(one, _written(one)) for one in inside]
+        inside = [value for value in values if self.low - room <= value <= self.high + room]
+        return [(value, _written(value)) for value in inside]
 
     def _placed(self, value: float) -> float:
         return math.log10(max(value, self.low)) if self.is_log else value
@@ -138,20 +138,20 @@ class Canvas:
     def line(self, kind: str, points: Points) -> None:
         """Draw a line through the points."""
         with self._group(kind):
-            self._draw([self._at(*one) for one in points])
+            self._draw([self._at(*point) for point in points])
 
     def steps(self, kind: str, heights: Sequence[float]) -> None:
         """Draw the outline of adjacent bars with the given heights. Each bar has width 1; the first
         begins at 0."""
         outline = [(0.0, 0.0)]
-        for place, height in enumerate(heights):
-            outline += [(float(place), height), (place + 1.0, height)]
+        for index, height in enumerate(heights):
+            outline += [(float(index), height), (index + 1.0, height)]
         self.line(kind, [*outline, (float(len(heights)), 0.0)])
 
     def area(self, kind: str, points: Points) -> None:
         """Fill the polygon whose corners are the points."""
         with self._group(kind):
-            self._draw([self._at(*one) for one in points], is_closed=True)
+            self._draw([self._at(*point) for point in points], is_closed=True)
 
     def box(self, kind: str, x: tuple[float, float], y: tuple[float, float]) -> None:
         """Draw a rectangle. Its width and height are at least 2 points, so that it stays
@@ -188,22 +188,22 @@ class Canvas:
                 with self._group(kind):
                     self._renderer.draw_text(self._pen, x, HEIGHT - y, words, self._font, 0.0)
         self._renderer.finalize()
-        drawn = self._text.getvalue().partition("</defs>")[2].rpartition("</svg>")[0]
-        drawn = drawn.replace(" \n", " ").replace("\n", " ")
-        drawn = _STYLE.sub("", drawn).replace(' id="', ' class="').replace(" L ", " ")
-        drawn = _MOVED.sub(r' x="\1" y="\2"', drawn)
+        svg = self._text.getvalue().partition("</defs>")[2].rpartition("</svg>")[0]
+        svg = svg.replace(" \n", " ").replace("\n", " ")
+        svg = _STYLE.sub("", svg).replace(' id="', ' class="').replace(" L ", " ")
+        svg = _MOVED.sub(r' x="\1" y="\2"', svg)
         # Round coordinates to a tenth of a point, which makes files smaller. Only numbers inside
         # tags are coordinates; numbers outside tags are text and keep their digits.
-        drawn = _TAG.sub(lambda tag: _NUMBER.sub(_short, tag[0]), drawn)
-        return _SPACES.sub("><", drawn).strip()
+        svg = _TAG.sub(lambda tag: _NUMBER.sub(_short, tag[0]), svg)
+        return _SPACES.sub("><", svg).strip()
 
     def _at(self, x: float, y: float) -> tuple[float, float]:
         width, height = WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
         return _LEFT + width * self.x.share(x), _BOTTOM + height * self.y.share(y)
 
     def _draw(self, points: Points, *, is_closed: bool = False) -> None:
-        kept = [points[0], *(new for old, new in pairwise(points) if new != old)]
-        path = self._path(kept + kept[:1] if is_closed else kept, closed=is_closed)
+        vertices = [points[0], *(new for old, new in pairwise(points) if new != old)]
+        path = self._path(vertices + vertices[:1] if is_closed else vertices, closed=is_closed)
         self._renderer.draw_path(self._pen, path, self._as_it_is)
 
     def _words(self, x: float, y: float, words: str, anchor: str, kind: str) -> None:
@@ -217,7 +217,7 @@ class Canvas:
 
 
 def _circle(corners: int = 16) -> Points:
-    turns = [2 * math.pi * place / corners for place in range(corners)]
+    turns = [2 * math.pi * index / corners for index in range(corners)]
     return [(math.cos(turn), math.sin(turn)) for turn in turns]
 
 
@@ -234,20 +234,19 @@ SHAPES = {
 
 @contextmanager
 def _as_text() -> Iterator[None]:
-    """Within the `with` block, make matplotlib write words as SVG text, not as outlines of
-    letters."""
+    """Make matplotlib write words as SVG text, not as outlines of letters."""
     # Set and restore the settings here: matplotlib's rc_context would copy hundreds of settings.
     settings = _tools().matplotlib.rcParams
-    before = settings["svg.fonttype"]
+    font_type = settings["svg.fonttype"]
     settings["svg.fonttype"] = "none"
     try:
         yield
     finally:
-        settings["svg.fonttype"] = before
+        settings["svg.fonttype"] = font_type
 
 
-def _short(found: re.Match[str]) -> str:
-    return f"{float(found[0]):.1f}".removesuffix(".0")
+def _short(match: re.Match[str]) -> str:
+    return f"{float(match[0]):.1f}".removesuffix(".0")
 
 
 def _power(exponent: int) -> str:
@@ -264,8 +263,8 @@ def _written(value: float) -> str:
 
 @cache
 def _tools() -> SimpleNamespace:
-    """Return the parts of matplotlib that figures need. They are imported here, since the import
-    takes a second."""
+    """Return the parts of matplotlib that figures need."""
+    # Imported here, since the import takes a second.
     import matplotlib
     from matplotlib import path, ticker, transforms
     from matplotlib.backends import backend_svg

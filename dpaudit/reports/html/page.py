@@ -175,21 +175,23 @@ def row_of(result: AuditResult) -> Overview:
 def view_of(result: AuditResult) -> View:
     """Return the texts and tables of an audit."""
     rows, meaning = statements(result, 1)
-    drawn, traced = result.certificates, trace.traced(result)
+    certificates, traced = result.certificates, trace.traced(result)
     cause = None if traced is None else traced.likely
     heading = "Likely cause" if cause is not None and cause.is_cause else "No certain cause"
     return View(
         reason=reason(result),
-        rows=tuple(_explained(_rows(rows), has_tests=bool(drawn))),
+        rows=tuple(_explained(_rows(rows), has_tests=bool(certificates))),
         meaning=tuple(item.text for item in meaning if isinstance(item, Row)),
         events=tuple(_events(result)),
-        stages=tuple(_stages(pair, several=len(drawn) > 1) for pair in drawn),
-        tried=tuple(_tried(pair, several=len(drawn) > 1) for pair in drawn if pair.attacks),
+        stages=tuple(_stages(pair, several=len(certificates) > 1) for pair in certificates),
+        tried=tuple(
+            _tried(pair, several=len(certificates) > 1) for pair in certificates if pair.attacks
+        ),
         warnings=tuple(warnings_of(result)),
         notes=tuple(notes_of(result)),
         command=result.command,
         witness=tuple(filter(None, [searched.command(result), searched.snippet(result)])),
-        cause=None if cause is None else (heading, trace.said(cause), cause.remedy),
+        cause=None if cause is None else (heading, trace.sentence(cause), cause.remedy),
         trace=None if traced is None else _traced(traced),
     )
 
@@ -199,7 +201,9 @@ def _traced(traced: Trace) -> Mapping[str, Any]:
     further = [finding for finding in traced.findings if finding is not traced.likely]
     return {
         "runs": counted(traced.runs, "coupled run"),
-        "findings": [(one.is_cause, trace.said(one), one.remedy) for one in further],
+        "findings": [
+            (finding.is_cause, trace.sentence(finding), finding.remedy) for finding in further
+        ],
         "sources": list(map(_source, traced.excerpts)),
         "sites": Table("Lines that draw noise, the costliest first", trace.HEAD, sites),
         "total": trace.total_words(traced) if sites else "",
@@ -230,70 +234,78 @@ def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
 def _rows(items: Iterable[Item]) -> Iterator[_Row]:
     """Yield (label, texts) for each row with a label and the rows without one below it."""
     label, texts = "", list[str]()
-    for one in items:
-        if not isinstance(one, Row):
+    for item in items:
+        if not isinstance(item, Row):
             continue
-        if one.label and texts:
+        if item.label and texts:
             yield label, tuple(texts)
             texts = []
-        label = one.label or label
-        texts.append(one.text)
+        label = item.label or label
+        texts.append(item.text)
     if texts:
         yield label, tuple(texts)
 
 
-def _of(one: Certificate | ExactCertificate, several: bool) -> str:
-    return f" ({one.pair})" if several else ""
+def _of(certificate: Certificate | ExactCertificate, several: bool) -> str:
+    return f" ({certificate.pair})" if several else ""
 
 
 def _events(result: AuditResult) -> Iterator[Table]:
     """Yield a table of the events of each pair, with counts or exact probabilities."""
     several = len(result.by_pair) > 1
-    for one in result.by_pair:
-        if isinstance(one, Certificate) and one.fixed.events:
+    for certificate in result.by_pair:
+        if isinstance(certificate, Certificate) and certificate.fixed.events:
             level = numbers.level(result.confidence)
             head = ("event", "input", "seen in", "share", f"{level} Clopper–Pearson")
-            caption = f"Events of the exact test{_of(one, several)}"
-            if one.ended_by_bets:
-                yield Table(f"Bets{_of(one, several)}", ("number", "value"), tuple(bets(one)))
-                caption = f"Event that illustrates the bets{_of(one, several)}"
-            left_out = len(one.fixed.events) - _MAX_EVENTS
+            caption = f"Events of the exact test{_of(certificate, several)}"
+            if certificate.ended_by_bets:
+                yield Table(
+                    f"Bets{_of(certificate, several)}",
+                    ("number", "value"),
+                    tuple(bets(certificate)),
+                )
+                caption = f"Event that illustrates the bets{_of(certificate, several)}"
+            left_out = len(certificate.fixed.events) - _MAX_EVENTS
             caption += f"; {left_out:,} more are left out" if left_out > 0 else ""
-            yield Table(caption, head, tuple(_counted(one)))
-        elif isinstance(one, ExactCertificate) and one.event is not None:
-            probabilities = (one.event.probability_d1, one.event.probability_d2)
-            written = [numbers.about(each, digits=_DIGITS) for each in probabilities]
+            yield Table(caption, head, tuple(_counted(certificate)))
+        elif isinstance(certificate, ExactCertificate) and certificate.event is not None:
+            probabilities = (certificate.event.probability_d1, certificate.event.probability_d2)
+            written = [numbers.about(probability, digits=_DIGITS) for probability in probabilities]
             rows = (("P(E)", "d1", written[0]), ("Q(E)", "d2", written[1]))
-            caption = f"The event that decides{_of(one, several)}"
+            caption = f"The event that decides{_of(certificate, several)}"
             yield Table(caption, ("event", "input", "probability"), rows)
 
 
-def _counted(one: Certificate) -> Iterator[tuple[str, ...]]:
-    events = one.fixed.events
-    for place, event in enumerate(events[:_MAX_EVENTS], start=1):
-        yield from counted_rows(f"E{place}" if len(events) > 1 else "E", event, one.point)
+def _counted(certificate: Certificate) -> Iterator[tuple[str, ...]]:
+    events = certificate.fixed.events
+    for number, event in enumerate(events[:_MAX_EVENTS], start=1):
+        yield from counted_rows(f"E{number}" if len(events) > 1 else "E", event, certificate.point)
 
 
-def _stages(one: Certificate, *, several: bool) -> Table:
+def _stages(certificate: Certificate, *, several: bool) -> Table:
     rows = []
-    for stage in dict.fromkeys(block.stage for block in one.evidence.blocks):
-        blocks = [block for block in one.evidence.blocks if block.stage == stage]
+    for stage in dict.fromkeys(block.stage for block in certificate.evidence.blocks):
+        blocks = [block for block in certificate.evidence.blocks if block.stage == stage]
         arms = [sum(block.tally.arms[arm] for block in blocks) for arm in (0, 1)]
         rounds = len({block.round for block in blocks} - {None})
         counts = (sum(block.draws for block in blocks), *arms, len(blocks), rounds)
         rows.append((stage, _STAGES[stage], *(f"{count:,}" for count in counts)))
     head = ("stage", "purpose of the draws", "draws", "of d1", "of d2", "blocks", "bets")
-    return Table(f"Draws by stage{_of(one, several)}", head, tuple(rows))
+    return Table(f"Draws by stage{_of(certificate, several)}", head, tuple(rows))
 
 
-def _tried(one: Certificate, *, several: bool) -> Table:
-    order = sorted(one.attacks, key=lambda tried: -(tried.predicted or 0.0))
+def _tried(certificate: Certificate, *, several: bool) -> Table:
+    order = sorted(certificate.attacks, key=lambda attack: -(attack.predicted or 0.0))
     rows = (
-        (each.attack, "" if each.predicted is None else numbers.about(each.predicted), each.skipped)
-        for each in order
+        (
+            attack.attack,
+            "" if attack.predicted is None else numbers.about(attack.predicted),
+            attack.skipped,
+        )
+        for attack in order
     )
     head = ("attack", "predicted bound", "reason not tried")
-    return Table(f"Attacks by predicted bound{_of(one, several)}", head, tuple(rows))
+    return Table(f"Attacks by predicted bound{_of(certificate, several)}", head, tuple(rows))
 
 
 # With more audits than this, the page has no figures. A figure takes 3 ms and 3 kB; without this
@@ -328,7 +340,7 @@ class Part:
     def __init__(self, result: AuditResult) -> None:
         self.result = result
         self.is_met = is_expected(result)
-        self._made: dict[tuple[int, bool, bool], str] = {}
+        self._sections: dict[tuple[int, bool, bool], str] = {}
         self._row: Overview | None = None
 
     @property
@@ -345,9 +357,9 @@ class Part:
         with_figures: whether to draw figures.
         is_open: whether the section is unfolded when the page loads.
         """
-        made = (number, with_figures, is_open)
-        if made not in self._made:
-            self._made[made] = _rendered(
+        key = (number, with_figures, is_open)
+        if key not in self._sections:
+            self._sections[key] = _rendered(
                 "audit.html",
                 number=number,
                 row=self.row,
@@ -358,7 +370,7 @@ class Part:
                 left_out=left_out(self.result),
                 size=(canvas.WIDTH, canvas.HEIGHT),
             )
-        return self._made[made]
+        return self._sections[key]
 
 
 def entry(result: AuditResult) -> Part:
@@ -374,12 +386,12 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
     not_run: names of audits that were left out because the run stopped early.
     """
     safe = _environment().filters["ours"]
-    order = sorted(range(len(parts)), key=lambda place: parts[place].is_met)
-    drawn = set(order[:MAX_WITH_FIGURES])
-    opened = {place for place in order[:MAX_OPEN] if not parts[place].is_met}
+    order = sorted(range(len(parts)), key=lambda index: parts[index].is_met)
+    with_figures = set(order[:MAX_WITH_FIGURES])
+    opened = {index for index in order[:MAX_OPEN] if not parts[index].is_met}
     sections = [
-        parts[place].section(place + 1, with_figures=place in drawn, is_open=place in opened)
-        for place in order
+        parts[index].section(index + 1, with_figures=index in with_figures, is_open=index in opened)
+        for index in order
     ]
     now = clock()
     style, script = _page_file("style.css"), _page_file("script.js")
@@ -388,17 +400,17 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
         policy=safe(_policy(style, script)),
         style=safe(style),
         script=safe(script),
-        title=title([one.is_met for one in parts], planned, not_run),
+        title=title([part.is_met for part in parts], planned, not_run),
         counts=_counts(parts),
-        chances=chances([one.result for one in parts]),
+        chances=chances([part.result for part in parts]),
         missing=unended(len(parts), planned, not_run),
         stopped=stopped(not_run) if not_run else "",
         not_run=not_run,
-        undrawn=len(parts) - len(drawn),
-        drawn=len(drawn),
-        rows=[(place + 1, parts[place].row) for place in order],
+        undrawn=len(parts) - len(with_figures),
+        drawn=len(with_figures),
+        rows=[(index + 1, parts[index].row) for index in order],
         sections=safe("".join(sections)),
-        remarks=(MAY_MISS, UNPROVEN) if any(leaves_open(one.result) for one in parts) else (),
+        remarks=(MAY_MISS, UNPROVEN) if any(leaves_open(part.result) for part in parts) else (),
         version=__version__,
         moment=now.isoformat(timespec="seconds"),
         written=f"{now.day} {now:%B %Y, %H:%M} UTC",
@@ -414,8 +426,8 @@ def clock() -> datetime:
 
 def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:
     """Return (verdict, CSS class, number as expected, number not as expected)."""
-    tally = Counter((one.result.verdict, one.is_met) for one in parts)
-    kinds = {one.result.verdict: one.row.kind for one in parts}
+    tally = Counter((part.result.verdict, part.is_met) for part in parts)
+    kinds = {part.result.verdict: part.row.kind for part in parts}
     return [
         (verdict.value, kinds[verdict], tally[verdict, True], tally[verdict, False])
         for verdict in Verdict
@@ -463,14 +475,14 @@ def _environment() -> Any:
         keep_trailing_newline=True,
     )
     environment.filters["ours"] = Markup
-    environment.filters["whole"] = _whole
+    environment.filters["whole"] = _glued
     environment.filters["prose"] = _prose
     return environment
 
 
-def _whole(text: str) -> str:
+def _glued(text: str) -> str:
     """Return `text` with no-break spaces in expressions such as `ε = 1.69`."""
-    return _EXPRESSION.sub(lambda found: found[0].replace(" ", numbers.GLUE), text)
+    return _EXPRESSION.sub(lambda match: match[0].replace(" ", numbers.GLUE), text)
 
 
 def _prose(text: str) -> Any:
@@ -480,5 +492,5 @@ def _prose(text: str) -> Any:
     code = Markup("<code>{}</code>")
     parts = _CODE.split(visible(text))
     return Markup("").join(
-        code.format(one) if place % 2 else _whole(one) for place, one in enumerate(parts)
+        code.format(part) if index % 2 else _glued(part) for index, part in enumerate(parts)
     )

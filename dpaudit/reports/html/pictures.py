@@ -42,49 +42,50 @@ _MAX_LOOKS, _MIN_WEALTH = 200, 1e-6
 
 def pictures(result: AuditResult) -> list[Picture]:
     """Return the figures of the pair of inputs that decides the verdict."""
-    one = result.decisive
-    if one is None:
+    certificate = result.decisive
+    if certificate is None:
         return []
-    found: list[Picture | None] = []
-    if isinstance(one, Certificate | ExactCertificate):
-        found = [region(result, one), outputs(one)]
-    if isinstance(one, OneRunCertificate):
-        found = [*score_pictures(result, one)]
-    found.insert(1, profile(result))
-    if isinstance(one, Certificate):
-        found.append(wealth(one))
-    return [picture for picture in found if picture is not None]
+    figures: list[Picture | None] = []
+    if isinstance(certificate, Certificate | ExactCertificate):
+        figures = [region(result, certificate), outputs(certificate)]
+    if isinstance(certificate, OneRunCertificate):
+        figures = [*score_pictures(result, certificate)]
+    figures.insert(1, profile(result))
+    if isinstance(certificate, Certificate):
+        figures.append(wealth(certificate))
+    return [picture for picture in figures if picture is not None]
 
 
 def left_out(result: AuditResult) -> str:
     """Return sentences that say which figures are missing, and why. Return "" if none is
     missing."""
-    one = result.decisive
-    if one is None:
+    certificate = result.decisive
+    if certificate is None:
         return "Nothing is drawn, since no pair of inputs was finished."
-    if isinstance(one, ExactCertificate):
+    if isinstance(certificate, ExactCertificate):
         return "Nothing was drawn at random, so that there is no wealth to show."
-    if isinstance(one, OneRunCertificate) and one.scores is not None:
+    if isinstance(certificate, OneRunCertificate) and certificate.scores is not None:
         return ""
-    if not isinstance(one, Certificate):
+    if not isinstance(certificate, Certificate):
         return (
             "One run has guesses in place of events: there are no errors of events, no outputs and "
             "no wealth to show."
         )
     missing = (
-        [] if tested_events(one) else ["No event was tested, so that there are no errors to show."]
+        []
+        if tested_events(certificate)
+        else ["No event was tested, so that there are no errors to show."]
     )
-    if one.evidence.recording is not None:
+    if certificate.evidence.recording is not None:
         missing.append("Nothing is bet on recorded outputs, so that there is no wealth to show.")
-    elif not any(block.round is not None for block in one.evidence.blocks):
+    elif not any(block.round is not None for block in certificate.evidence.blocks):
         missing.append("Nothing was bet, so that there is no wealth to show.")
     return " ".join(missing)
 
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """A bar in the figure of outputs. It stands for a level (bin of outputs) or for a single
-    output.
+    """A bar in the figure of outputs. It stands for a level or for a single output.
 
     words: description of the outputs.
     d1, d2: share of the draws of each input.
@@ -100,16 +101,16 @@ class _Bar:
     tick: str = ""
 
 
-def outputs(one: Certificate | ExactCertificate) -> Picture | None:
-    """Return a figure with each input's share of draws in every level (bin of outputs) or at every
-    single output; events are shaded. Return None if there are no draws to show."""
-    every, words = _bars(one)
+def outputs(certificate: Certificate | ExactCertificate) -> Picture | None:
+    """Return a figure with each input's share of draws in every level or at every single output;
+    events are shaded. Return None if there are no draws to show."""
+    every, words = _bars(certificate)
     bars = [bar for bar in every if bar.d1 or bar.d2]
     if not bars:
         return None
     shown = _likeliest(bars)
     highest = max(max(bar.d1, bar.d2) for bar in shown)
-    is_law = isinstance(one, ExactCertificate)
+    is_law = isinstance(certificate, ExactCertificate)
     across = "outcomes" if is_law else words
     canvas = Canvas(Scale(0, len(shown)), Scale(0, 1.18 * highest), across, "share of each input")
     _shade(canvas, shown, highest)
@@ -117,7 +118,7 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
     canvas.steps("d1", [bar.d1 for bar in shown])
     canvas.steps("d2", [bar.d2 for bar in shown])
     chosen = [guess for guess in ("d1", "d2") if any(bar.guess == guess for bar in shown)]
-    said = [
+    sums = [
         f"the event for {guess} has {_sum(every, guess, 'd1')} of d1 and "
         f"{_sum(every, guess, 'd2')} of d2"
         for guess in chosen
@@ -136,9 +137,9 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
         "Probabilities of the outcomes" if is_law else "Where the test draws fell",
         canvas.markup(),
         (Key("d1", "line", "d1"), Key("d2", "line", "d2"),
-         *(Key(f"event {guess}", "area", f"chosen event for {guess}{_words_of(one, guess)}")
+         *(Key(f"event {guess}", "area", f"chosen event for {guess}{_words_of(certificate, guess)}")
            for guess in chosen)),
-        f"The shares of d1 and of d2, by {across}" + (f": {'; '.join(said)}." if said else "."),
+        f"The shares of d1 and of d2, by {across}" + (f": {'; '.join(sums)}." if sums else "."),
         tuple(notes),
         ("outcome" if is_law else "level", "d1", "d2", "event"),
         tuple(
@@ -149,186 +150,161 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
     )  # fmt: skip
 
 
-def _words_of(one: Certificate | ExactCertificate, guess: str) -> str:
-    """Return the description of the only event that the input `guess` (`d1` or `d2`) is expected to
-    give more often. Return "" if there are several such events or none."""
-    every = [one.event] if isinstance(one, ExactCertificate) else one.fixed.events
+def _words_of(certificate: Certificate | ExactCertificate, guess: str) -> str:
+    """Return the description of the event for `guess`; "" if there are several or none."""
+    every = (
+        [certificate.event]
+        if isinstance(certificate, ExactCertificate)
+        else certificate.fixed.events
+    )
     words = [event.words for event in every if event is not None and event.guess == guess]
     return f": {shortened(words[0], _MAX_CHARACTERS)}" if len(words) == 1 else ""
 
 
 def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
-    """Shade the bars of the events. Above each event's widest group of adjacent bars, write the
-    input that is expected to give the event more often.
-
-    shown: the bars.
-    highest: height of the highest bar.
-    """
+    """Shade the bars of the events, and write each event's input above its widest piece."""
     pieces: dict[str, list[tuple[int, int]]] = {}
     for guess, group in groupby(enumerate(shown), key=lambda entry: entry[1].guess):
-        places = [place for place, _ in group]
+        indexes = [index for index, _ in group]
         if guess is not None:
-            pieces.setdefault(guess, []).append((places[0], places[-1] + 1))
+            pieces.setdefault(guess, []).append((indexes[0], indexes[-1] + 1))
     middles: list[float] = []
     for guess in sorted(pieces):
         for piece in pieces[guess]:
             canvas.box(f"event {guess}", piece, (0, 1.18 * highest))
         first, last = max(pieces[guess], key=lambda piece: piece[1] - piece[0])
         middle = (first + last) / 2
-        is_near = any(abs(middle - other) < 0.2 * len(shown) for other in middles)
+        is_near = any(abs(middle - neighbour) < 0.2 * len(shown) for neighbour in middles)
         canvas.word(middle, (0.98 if is_near else 1.09) * highest, f"for {guess}")
         middles.append(middle)
 
 
 def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
-    """Write labels below the axis of a figure of bars. An event consists of some of the bars. A
-    label is left out if it has no room. Return whether any label was written.
-
-    by_score: whether the bars are intervals of a score. If so, each label is the score at which an
-    event begins or ends. If not, the labels are the numbers of some bars: the first bar, the last
-    bar, and the bars on both sides of the place where an event begins or ends.
-    """
+    """Label the ends of events, or, for bars that are no intervals, the bars beside them."""
     last = len(shown) - 1
-    ends = [place for place in range(1, last + 1) if shown[place].guess != shown[place - 1].guess]
+    ends = [index for index in range(1, last + 1) if shown[index].guess != shown[index - 1].guess]
     # Indices of the bars to label. They are labelled in this order, and a label without room is
     # left out. So the first and the last bar come before the ends of events.
-    wanted = ends if by_score else [0, last, *ends, *(place - 1 for place in ends)]
+    wanted = ends if by_score else [0, last, *ends, *(index - 1 for index in ends)]
     taken: list[float] = []
-    for place in dict.fromkeys(wanted):
-        at = place + (0.0 if by_score else 0.5)
-        is_free = all(abs(at - other) >= _MIN_LABEL_DISTANCE * len(shown) for other in taken)
-        if shown[place].tick and is_free:
-            canvas.tick(at, shown[place].tick)
+    for index in dict.fromkeys(wanted):
+        at = index + (0.0 if by_score else 0.5)
+        is_free = all(abs(at - tick) >= _MIN_LABEL_DISTANCE * len(shown) for tick in taken)
+        if shown[index].tick and is_free:
+            canvas.tick(at, shown[index].tick)
             taken.append(at)
     return bool(taken)
 
 
 def _is_sorted(bars: Sequence[_Bar]) -> bool:
-    """Return whether the bars of the event for d2 are all to the left of the bars of the event for
-    d1. The event for d1 is the event that d1 is expected to give more often, and vice versa."""
+    """Return whether all bars of the event for d2 are to the left of those of the event for d1."""
     # Bars that belong to neither event may lie between the bars of the two events. If the last bar
     # belongs to neither, it is ignored: it may stand for new outputs, or for outputs without a
     # score, which have no place in the order.
-    places = [{"d2": 0, None: 1, "d1": 2}[bar.guess] for bar in bars]
-    ordered = places if places[-1] != 1 else places[:-1]
-    return set(places) != {1} and ordered == sorted(ordered)
+    ranks = [{"d2": 0, None: 1, "d1": 2}[bar.guess] for bar in bars]
+    ordered = ranks if ranks[-1] != 1 else ranks[:-1]
+    return set(ranks) != {1} and ordered == sorted(ordered)
 
 
 def _likeliest(bars: list[_Bar]) -> list[_Bar]:
-    """Return the highest 100 bars (`_MAX_BARS`), in the order of `bars`. If only some of several
-    equally high bars fit, the function takes bars at equal distances."""
+    """Return the highest `_MAX_BARS` bars in order; some of the bars of equal height."""
     if len(bars) <= _MAX_BARS:
         return bars
     heights = [max(bar.d1, bar.d2) for bar in bars]
     least = sorted(heights, reverse=True)[_MAX_BARS - 1]
-    kept = {place for place, height in enumerate(heights) if height > least}
-    alike = [place for place, height in enumerate(heights) if height == least]
-    room = _MAX_BARS - len(kept)
-    kept |= {alike[place * len(alike) // room] for place in range(room)}
-    return [bars[place] for place in sorted(kept)]
+    indexes = {index for index, height in enumerate(heights) if height > least}
+    alike = [index for index, height in enumerate(heights) if height == least]
+    room = _MAX_BARS - len(indexes)
+    indexes |= {alike[index * len(alike) // room] for index in range(room)}
+    return [bars[index] for index in sorted(indexes)]
 
 
-def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
-    """Return (bars, noun for the bars), with one bar for each outcome or group of outputs.
-
-    The noun is "outcomes", "suspected outputs", "levels of the score" (intervals of a score) or
-    "levels" (bins of outputs).
-    """
-    if isinstance(one, ExactCertificate):
-        return list(_law(one)), "outcomes"
-    fixed = one.fixed
+def _bars(certificate: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
+    """Return (bars, noun for the bars), with one bar for each outcome or level."""
+    if isinstance(certificate, ExactCertificate):
+        return list(_law(certificate)), "outcomes"
+    fixed = certificate.fixed
     if fixed.method == "probabilistic":
         d1, d2 = (fixed.events[0].draws_d1, fixed.events[0].draws_d2) if fixed.events else (0, 0)
         certified = {(event.words, event.guess) for event in fixed.events}
-        atoms = one.evidence.accused if fixed.events else ()
+        atoms = certificate.evidence.accused if fixed.events else ()
         return [
             _Bar(words, ratio(p, d1), ratio(q, d2), guess if is_certified else None)
             for words, guess, p, q in atoms
             for is_certified in [(f"output is {words}", guess) in certified]
         ], "suspected outputs"
-    counts = [(p, q) for p, q in one.evidence.total.counts.tolist()]
-    if one.ended_by_bets and fixed.events:
-        places = {"d1": 0, "d2": 1}
+    counts = [(p, q) for p, q in certificate.evidence.total.counts.tolist()]
+    if certificate.ended_by_bets and fixed.events:
+        indexes = {"d1": 0, "d2": 1}
         for event in fixed.events:
-            counts[places[event.guess]] = (event.count_d1, event.count_d2)
-        rest = [sum(pair[arm] for pair in counts) for arm in (0, 1)]
+            counts[indexes[event.guess]] = (event.count_d1, event.count_d2)
+        totals = [sum(pair[arm] for pair in counts) for arm in (0, 1)]
         event = fixed.events[0]
-        counts[-1] = (event.draws_d1 - rest[0], event.draws_d2 - rest[1])
+        counts[-1] = (event.draws_d1 - totals[0], event.draws_d2 - totals[1])
     all_d1, all_d2 = sum(p for p, _ in counts), sum(q for _, q in counts)
     names = {1: "d1", -1: "d2"} if fixed.events else {}
     return [
         _Bar(word, ratio(p, all_d1), ratio(q, all_d2), names.get(guess), tick)
         for (word, tick), (p, q), guess in zip(
-            _levels(one), counts, one.fixed.rule.guesses, strict=True
+            _levels(certificate), counts, certificate.fixed.rule.guesses, strict=True
         )
-    ], "levels of the score" if _has_edges(one) else "levels"
+    ], "levels of the score" if _has_edges(certificate) else "levels"
 
 
-def _has_edges(one: Certificate) -> bool:
-    """Return whether the certificate's levels (bins of outputs) are intervals of a score.
-
-    If so, the intervals are followed by one level for outputs without a score, and by the levels
-    that side rules (all rules but the main rule) added, if there are any.
-    """
-    if one.scores is None:
+def _has_edges(certificate: Certificate) -> bool:
+    """Return whether the certificate's levels are intervals of a score."""
+    # Behind the intervals are the level without a score and the levels of side rules.
+    if certificate.scores is None:
         return False
-    added = len(one.fixed.rule.guesses) - len(one.scores.edges) - 2
-    return added >= 0 if one.others else added == 0
+    added = len(certificate.fixed.rule.guesses) - len(certificate.scores.edges) - 2
+    return added >= 0 if certificate.others else added == 0
 
 
-def _levels(one: Certificate) -> list[tuple[str, str]]:
-    """Return (description, label below the axis) for each level (bin of outputs).
-
-    For an interval of scores, the label is its lower edge. For any other level, both texts are the
-    number of the level.
-    """
-    if one.scores is None or not _has_edges(one):
-        return [(str(place + 1), str(place + 1)) for place in range(len(one.fixed.rule.guesses))]
-    written = [numbers.about(edge) for edge in one.scores.edges]
+def _levels(certificate: Certificate) -> list[tuple[str, str]]:
+    """Return (description, label below the axis) for each level."""
+    if certificate.scores is None or not _has_edges(certificate):
+        return [
+            (str(level + 1), str(level + 1)) for level in range(len(certificate.fixed.rule.guesses))
+        ]
+    written = [numbers.about(edge) for edge in certificate.scores.edges]
     between = [f"score {low} to {high}" for low, high in pairwise(written)]
     words = ["any score", "no score"]
     if written:
         words = [f"score below {written[0]}", *between, f"score above {written[-1]}", "no score"]
     levels = list(zip(words, ["", *written, "no score"], strict=True))
     return levels + [
-        _added(one, place) for place in range(len(levels), len(one.fixed.rule.guesses))
+        _added(certificate, level)
+        for level in range(len(levels), len(certificate.fixed.rule.guesses))
     ]
 
 
-def _added(one: Certificate, place: int) -> tuple[str, str]:
-    """Return (description, label) for a level (bin of outputs) that a side rule added to the levels
-    of the main rule. The figure of the outputs shows the label, such as `rare outputs`, below the
-    axis. The description also has the guesses of the side rules at this level.
-
-    place: index of the level.
-    """
+def _added(certificate: Certificate, level: int) -> tuple[str, str]:
+    """Return (description, label) for a level that a side rule added to those of the main rule."""
     names = {1: "d1", -1: "d2"}
     guessed = [
-        f"{rule.rule.kind} rule: {names[rule.rule.guesses[place]]}"
-        for rule in one.rules
-        if rule.rule.kind != "main" and rule.rule.guesses[place]
+        f"{rule.rule.kind} rule: {names[rule.rule.guesses[level]]}"
+        for rule in certificate.rules
+        if rule.rule.kind != "main" and rule.rule.guesses[level]
     ]
     kind = "rare outputs" if any(text.startswith("rare") for text in guessed) else "other outputs"
     return f"{kind} ({', '.join(guessed)})", kind
 
 
-def _law(one: ExactCertificate) -> Iterator[_Bar]:
-    """Yield one bar for each outcome of a mechanism whose exact output distributions are known.
-
-    The outcomes that form the event of the certificate are marked. These are the outcomes with
-    p > e^ε q, where p is the probability under the input that is more likely to give the event, and
-    q the probability under the other input. No outcome is marked if the probability of these
-    outcomes differs from the recorded probability of the event.
-    """
-    event, factor = one.event, math.exp(min(one.point.epsilon, 700.0))
-    guesses: list[str | None] = [None] * len(one.law)
+def _law(certificate: ExactCertificate) -> Iterator[_Bar]:
+    """Yield a bar for each outcome of an exact mechanism, with the outcomes of the event marked."""
+    # The event consists of the outcomes with p > e^ε q; none is marked if its recorded
+    # probability differs from theirs.
+    event, factor = certificate.event, math.exp(min(certificate.point.epsilon, 700.0))
+    guesses: list[str | None] = [None] * len(certificate.law)
     if event is not None:
-        pairs = [(p, q) if event.guess == "d1" else (q, p) for _, p, q in one.law]
-        inside = [ahead > factor * other for ahead, other in pairs]
-        found = math.fsum(row[1] for row, is_in in zip(one.law, inside, strict=True) if is_in)
-        if math.isclose(found, event.probability_d1, rel_tol=1e-9, abs_tol=1e-12):
+        pairs = [(p, q) if event.guess == "d1" else (q, p) for _, p, q in certificate.law]
+        inside = [ahead > factor * behind for ahead, behind in pairs]
+        probability = math.fsum(
+            row[1] for row, is_in in zip(certificate.law, inside, strict=True) if is_in
+        )
+        if math.isclose(probability, event.probability_d1, rel_tol=1e-9, abs_tol=1e-12):
             guesses = [event.guess if is_in else None for is_in in inside]
-    for (words, p, q), guess in zip(one.law, guesses, strict=True):
+    for (words, p, q), guess in zip(certificate.law, guesses, strict=True):
         yield _Bar(words, p, q, guess)
 
 
@@ -346,12 +322,12 @@ def profile(result: AuditResult) -> Picture:
     else:
         last = max(last, 1.15 * epsilon)
     values = [last * step / STEPS for step in range(STEPS + 1)] + [point.epsilon]
-    curve = [(one, claim.profile(one)) for one in sorted(values)]
+    curve = [(value, claim.profile(value)) for value in sorted(values)]
     is_log = 0 < point.delta < _SMALL_DELTA
-    smallest = min(one for one in (point.delta, delta, 1.0) if one > 0) if is_log else 0.0
+    smallest = min(value for value in (point.delta, delta, 1.0) if value > 0) if is_log else 0.0
     low = 10.0 ** (math.floor(math.log10(max(smallest, 1e-300))) - 1) if is_log else 0.0
-    most = 1.0 if is_log else max(0.1, 1.15 * max(delta, *(y for _, y in curve)))
-    canvas = Canvas(Scale(0, last), Scale(low, min(1.0, most), is_log), "ε", "δ")
+    height = 1.0 if is_log else max(0.1, 1.15 * max(delta, *(y for _, y in curve)))
+    canvas = Canvas(Scale(0, last), Scale(low, min(1.0, height), is_log), "ε", "δ")
     canvas.ticks()
     canvas.area("region", [(0.0, low), *curve, (last, low)])
     canvas.line("claim", curve)
@@ -383,23 +359,22 @@ def profile(result: AuditResult) -> Picture:
 
 
 def _falls_short(result: AuditResult) -> bool:
-    """Return whether the claim is refuted although no bound exceeds the value that it claims.
-
-    This happens with Holm's procedure, which may refute the claim at an error probability that is
-    larger than that of the single audit. The bounds hold at the smaller one.
-    """
+    """Return whether the claim is refuted although no bound exceeds the value that it claims."""
+    # Holm's procedure may refute at a larger error probability than that of the bounds.
     point = result.point
     exceeds = result.epsilon_lower > point.epsilon or result.delta_lower > point.delta
     return result.verdict is Verdict.VIOLATION and result.ending.by_chance and not exceeds
 
 
-def wealth(one: Certificate) -> Picture | None:
+def wealth(certificate: Certificate) -> Picture | None:
     """Return a figure with the betting wealth against the claim after each block of draws, or None
     if nothing was bet."""
-    looks = course(one.betting_point, one.evidence.rounds, one.evidence.blocks)
-    if not looks or not one.alpha_betting:
+    looks = course(
+        certificate.betting_point, certificate.evidence.rounds, certificate.evidence.blocks
+    )
+    if not looks or not certificate.alpha_betting:
         return None
-    needed = 1 / one.alpha_betting
+    needed = 1 / certificate.alpha_betting
     every = [(draws, math.exp(min(max(log, -690.0), 690.0))) for draws, log in looks]
     largest, last = max(wealth for _, wealth in every), max(draws for draws, _ in every)
     smallest = max(_MIN_WEALTH, min(1.0, *(wealth for _, wealth in every)))
@@ -435,12 +410,11 @@ def wealth(one: Certificate) -> Picture | None:
     )  # fmt: skip
 
 
-def _thinned(looks: list[tuple[int, float]], most: int = _MAX_LOOKS) -> list[tuple[int, float]]:
-    """Return at most `most` of the points `looks`, each (draws so far, log wealth). The point of
-    largest wealth and the last point are always kept."""
-    if len(looks) <= most:
+def _thinned(looks: list[tuple[int, float]], limit: int = _MAX_LOOKS) -> list[tuple[int, float]]:
+    """Return at most `limit` of the looks, with the one of largest wealth and the last."""
+    if len(looks) <= limit:
         return looks
-    step = math.ceil(len(looks) / (most - 2))
-    kept = {*range(0, len(looks), step), len(looks) - 1}
-    kept.add(max(range(len(looks)), key=lambda place: looks[place][1]))
-    return [looks[place] for place in sorted(kept)]
+    step = math.ceil(len(looks) / (limit - 2))
+    indexes = {*range(0, len(looks), step), len(looks) - 1}
+    indexes.add(max(range(len(looks)), key=lambda index: looks[index][1]))
+    return [looks[index] for index in sorted(indexes)]

@@ -69,15 +69,15 @@ class Tested:
     beta: tuple[float, float, float]
 
 
-def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture | None:
+def region(result: AuditResult, certificate: Certificate | ExactCertificate) -> Picture | None:
     """Return a figure with the claim's trade-off curve and the error rates of the events, or None
     if no event was tested."""
-    every = tested_events(one)
+    every = tested_events(certificate)
     if not every:
         return None
     events = every[:_MAX_EVENTS]
     shown = _window(events, result.claim)
-    is_exact = isinstance(one, ExactCertificate)
+    is_exact = isinstance(certificate, ExactCertificate)
     boxes = (
         ()
         if is_exact
@@ -85,7 +85,7 @@ def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture 
     )
     guesses = sorted({event.guess for event in events})
     points = [Key(guess, _SHAPE[guess], f"event for {guess}") for guess in guesses]
-    said = [
+    sentences = [
         f"{event.name}: α {numbers.share(event.alpha[0])}, β {numbers.share(event.beta[0])}"
         for event in events
     ]
@@ -97,11 +97,11 @@ def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture 
     return Picture(
         "region",
         "Errors of a test between d1 and d2",
-        _drawn(events, result.claim, shown),
+        _drawing(events, result.claim, shown),
         (Key("claim", "line", "least miss rate of the claim"),
          Key("region", "area", "allowed by the claim"),
          Key("even", "line", "blind guesses"), *points, *boxes),
-        f"The curve of the claim, and the events. {'; '.join(said)}.",
+        f"The curve of the claim, and the events. {'; '.join(sentences)}.",
         tuple(notes),
         ("event", "error", "share", "at least", "at most"),
         tuple(
@@ -113,7 +113,7 @@ def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture 
     )  # fmt: skip
 
 
-def _drawn(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
+def _drawing(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
     canvas = Canvas(Scale(0, shown), Scale(1 - shown, 1), "false alarms α", "misses β")
     canvas.ticks()
     curve, opposite = _tradeoff(claim, shown)
@@ -126,28 +126,28 @@ def _drawn(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
         canvas.mark(event.guess, _SHAPE[event.guess], event.alpha[0], event.beta[0], size)
         if is_estimate:  # drawn after the mark, which would hide a small box
             canvas.box(f"box {event.guess}", event.alpha[1:], event.beta[1:])
-    marks = [(one.alpha[0] / shown, 1 - (1 - one.beta[0]) / shown) for one in events]
-    spots = [_spot(one, name, shown) for one, name in _labels(events, 0.06 * shown)]
-    for one, (x, y, name, anchor) in zip(spots, _placed(spots, marks), strict=True):
-        place = x * shown, 1 - (1 - y) * shown
-        if abs(y - one.y) > _MAX_NAME_DISTANCE:
-            canvas.line("leader", [(one.x * shown, 1 - (1 - one.y) * shown), place])
-        canvas.word(*place, name, anchor)
+    marks = [(event.alpha[0] / shown, 1 - (1 - event.beta[0]) / shown) for event in events]
+    spots = [_spot(event, name, shown) for event, name in _labels(events, 0.06 * shown)]
+    for spot, (x, y, name, anchor) in zip(spots, _placed(spots, marks), strict=True):
+        position = x * shown, 1 - (1 - y) * shown
+        if abs(y - spot.y) > _MAX_NAME_DISTANCE:
+            canvas.line("leader", [(spot.x * shown, 1 - (1 - spot.y) * shown), position])
+        canvas.word(*position, name, anchor)
     return canvas.markup()
 
 
-def tested_events(one: Certificate | ExactCertificate) -> list[Tested]:
+def tested_events(certificate: Certificate | ExactCertificate) -> list[Tested]:
     """Return the tested events. They have the same names as in the text report."""
-    if isinstance(one, ExactCertificate):
-        return [] if one.event is None else [_tested("E", one.event)]
-    events = one.fixed.events
-    names = [f"E{place + 1}" for place in range(len(events))] if len(events) > 1 else ["E"]
+    if isinstance(certificate, ExactCertificate):
+        return [] if certificate.event is None else [_tested("E", certificate.event)]
+    events = certificate.fixed.events
+    names = [f"E{index + 1}" for index in range(len(events))] if len(events) > 1 else ["E"]
     return [_tested(name, event) for name, event in zip(names, events, strict=False)]
 
 
 def _tested(name: str, event: EventCount | ExactEvent) -> Tested:
     if isinstance(event, ExactEvent):
-        d1, d2 = ((one, one, one) for one in (event.probability_d1, event.probability_d2))
+        d1, d2 = ((p, p, p) for p in (event.probability_d1, event.probability_d2))
     else:
         d1 = (ratio(event.count_d1, event.draws_d1), *event.interval_d1)
         d2 = (ratio(event.count_d2, event.draws_d2), *event.interval_d2)
@@ -156,25 +156,20 @@ def _tested(name: str, event: EventCount | ExactEvent) -> Tested:
 
 
 def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
-    """Return a list of (event, label). Events whose marks are less than `room` apart share one
-    label, such as `E1, E2`, in an item for the first of them."""
-    found: list[tuple[Tested, str]] = []
+    """Return (event, label) pairs; marks less than `room` apart share a label, such as `E1, E2`."""
+    labels: list[tuple[Tested, str]] = []
     for event in events:
-        for place, (other, name) in enumerate(found):
-            if max(abs(event.alpha[0] - other.alpha[0]), abs(event.beta[0] - other.beta[0])) < room:
-                found[place] = (other, f"{name}, {event.name}")
+        for index, (mark, name) in enumerate(labels):
+            if max(abs(event.alpha[0] - mark.alpha[0]), abs(event.beta[0] - mark.beta[0])) < room:
+                labels[index] = (mark, f"{name}, {event.name}")
                 break
         else:
-            found.append((event, event.name))
-    return found
+            labels.append((event, event.name))
+    return labels
 
 
 def _spot(event: Tested, name: str, shown: float) -> _Spot:
-    """Return the position of an event's mark and box, in shares of the drawing.
-
-    name: label of the mark.
-    shown: part of each axis that is visible, from 0 to 1.
-    """
+    """Return the position of an event's mark and box, in shares of the drawing."""
     left, right = (event.alpha[end] / shown for end in (1, 2))
     below, above = (1 - (1 - event.beta[end]) / shown for end in (1, 2))
     return _Spot(
@@ -183,9 +178,7 @@ def _spot(event: Tested, name: str, shown: float) -> _Spot:
 
 
 def _window(events: Sequence[Tested], claim: PrivacyClaim) -> float:
-    """Return the share w of each axis that is visible: first error rates (α) from 0 to w, and
-    second error rates (β) from 1 - w to 1. The share is 1 (the whole axis) unless all events are
-    rare and the curve of the claim begins near them."""
+    """Return the visible share of each axis: 1 unless all events are rare and the curve is near."""
     furthest = max(max(event.alpha[2], 1 - event.beta[1]) for event in events)
     needed = 2.5 * max(furthest, 1 - tradeoff(claim, 0.0))
     if not 0 < needed < _MAX_CORNER:
@@ -197,15 +190,10 @@ def _window(events: Sequence[Tested], claim: PrivacyClaim) -> float:
 
 @lru_cache(maxsize=64)
 def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
-    """Return the lower and the upper edge of the region of error rates that a claim allows.
-
-    The lower edge is the trade-off curve, with more points where it is steep. The upper edge is its
-    mirror image: the error rates of a test that always guesses the opposite.
-
-    shown: visible part of each axis.
-    """
+    """Return the lower and the upper edge of the region of error rates that a claim allows."""
+    # The upper edge belongs to a test that always guesses the opposite.
     half = [0.5 * shown * (step / STEPS) ** 2 for step in range(STEPS + 1)]
-    alphas = [*half, *(shown - one for one in half[-2::-1])]
+    alphas = [*half, *(shown - alpha for alpha in half[-2::-1])]
     lower = [(alpha, tradeoff(claim, alpha)) for alpha in alphas]
     upper = [(alpha, 1 - tradeoff(claim, 1 - alpha)) for alpha in alphas]
     if shown == 1:
@@ -213,7 +201,7 @@ def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
     # The visible corner contains the second error rates (β) from `floor` to 1. The curve ends where
     # β falls below `floor`; this point is found by interpolation.
     floor = 1 - shown
-    inside = [one for one in lower if one[1] >= floor]
+    inside = [point for point in lower if point[1] >= floor]
     if len(inside) == len(lower):
         return lower, upper
     (left, above), (right, below) = lower[len(inside) - 1], lower[len(inside)]
@@ -236,56 +224,47 @@ class _Spot:
 
 
 _Box = tuple[float, float, float, float]
-_Place = tuple[float, float, str, str]
+# (x, y, name, part of the name at (x, y): start, middle or end).
+_Position = tuple[float, float, str, str]
 
 
-def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> list[_Place]:
-    """Return (x, y, name, anchor) for the name of every mark in `spots`.
-
-    Names are placed one after the other. Each name gets the position at which it overlaps least
-    with the marks of the figure and with the names already placed. `anchor` is the part of the name
-    that lies at (x, y): start, middle or end.
-
-    marks: (x, y) of all marks of the figure.
-    """
+def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> list[_Position]:
+    """Return for each name the position at which it overlaps least with marks and other names."""
     wide, high = _MARK
     taken: list[_Box] = [(x - wide, x + wide, y - high, y + high) for x, y in marks]
-    found = []
-    for one in spots:
-        best = min(_places(one), key=lambda place: _covered(_box(place), taken))
+    positions = []
+    for spot in spots:
+        best = min(_positions(spot), key=lambda position: _covered(_box(position), taken))
         taken.append(_box(best))
-        found.append(best)
-    return found
+        positions.append(best)
+    return positions
 
 
-def _places(one: _Spot) -> Iterator[_Place]:
-    """Yield possible positions (x, y, name, anchor) for the name of a mark, the most readable
-    first. `anchor` is the part of the name at (x, y): start, middle or end.
-    """
+def _positions(spot: _Spot) -> Iterator[_Position]:
+    """Yield possible positions for the name of a mark, the most readable first."""
     for move in _MOVES:
-        y = one.y - 0.02 + move * _LINE_HEIGHT
-        yield one.right + _GAP, y, one.name, "start"
-        yield one.left - _GAP, y, one.name, "end"
-    yield one.x, one.above + _GAP, one.name, "middle"
-    yield one.x, one.below - _LINE_HEIGHT, one.name, "middle"
+        y = spot.y - 0.02 + move * _LINE_HEIGHT
+        yield spot.right + _GAP, y, spot.name, "start"
+        yield spot.left - _GAP, y, spot.name, "end"
+    yield spot.x, spot.above + _GAP, spot.name, "middle"
+    yield spot.x, spot.below - _LINE_HEIGHT, spot.name, "middle"
 
 
-def _box(place: _Place) -> _Box:
-    x, y, name, anchor = place
+def _box(position: _Position) -> _Box:
+    x, y, name, anchor = position
     wide = _LETTER_WIDTH * len(name)
     left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
     return left, left + wide, y - 0.01, y + _LINE_HEIGHT - 0.01
 
 
 def _covered(box: _Box, taken: Sequence[_Box]) -> float:
-    """Return a penalty for placing a name in `box`: the overlap of `box` with the boxes in `taken`,
-    plus the lengths by which `box` extends beyond the drawing."""
+    """Return the overlap of `box` with the taken boxes plus the lengths by which it sticks out."""
     left, right, below, above = box
     outside = max(0.0, -left) + max(0.0, right - 1) + max(0.0, -below) + max(0.0, above - 1.05)
     shared = sum(
-        max(0.0, min(right, other[1]) - max(left, other[0]))
-        * max(0.0, min(above, other[3]) - max(below, other[2]))
-        for other in taken
+        max(0.0, min(right, obstacle[1]) - max(left, obstacle[0]))
+        * max(0.0, min(above, obstacle[3]) - max(below, obstacle[2]))
+        for obstacle in taken
     )
     return round(outside + shared, 9)
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.reports.html.page import _prose, _whole, row_of, view_of
+from dpaudit.reports.html.page import _glued, _prose, row_of, view_of
 from tests.cli.made_results import CERTIFICATE, PASS, VIOLATION
 from tests.forging import with_certificates
 from tests.hostile import TRACE
@@ -49,7 +49,7 @@ def test_the_command_comes_after_the_cause_and_before_all_else() -> None:
     ],
 )
 def test_expressions_stay_on_a_line(text: str, expressions: list[str]) -> None:
-    shown = _whole(text)
+    shown = _glued(text)
     assert shown.replace("\xa0", " ") == text
     assert shown.count("\xa0") == 2 * len(expressions)
     assert all(one.replace(" ", "\xa0") in shown for one in expressions)

@@ -421,4 +421,4 @@ def test_no_code_becomes_a_link() -> None:
 def test_a_finding_names_few_others() -> None:
     others = tuple(SourceLine("a.py", one, "") for one in (*range(9), 0))
     found = Finding("sum", False, SourceLine("a.py", 0, ""), "words", "", others)
-    assert trace.said(found) == "a.py:0: words (see also a.py:1, a.py:2, a.py:3)"
+    assert trace.sentence(found) == "a.py:0: words (see also a.py:1, a.py:2, a.py:3)"
