@@ -70,10 +70,12 @@ def run_batch(
         raised, and not yielded as a result.
     """
     for number, spec in enumerate(specs, start=1):
-        place = f" ({number} of {len(specs)})" if len(specs) > 1 else ""
+        position = f" ({number} of {len(specs)})" if len(specs) > 1 else ""
         start = time.monotonic()
         try:
-            result = run_one(spec, requests, spec.name + place, quiet=quiet, keeps_interrupted=True)
+            result = run_one(
+                spec, requests, spec.name + position, quiet=quiet, keeps_interrupted=True
+            )
         except Exception as error:  # one audit must not lose the others
             if is_lone:
                 raise
@@ -143,8 +145,7 @@ def run_one(
 
 
 def _of_the_mechanism(error: BaseException) -> MechanismError:
-    """Return a MechanismError that describes `error`, an exception such as SystemExit that the
-    mechanism raised and that would end the program."""
+    """Return the error for an exception of the mechanism that would end the program."""
     source = " (this was not Ctrl-C)" if isinstance(error, KeyboardInterrupt) else ""
     return MechanismError(
         f"the mechanism itself raised {words(error)}{source}, which is not an Exception and would "
@@ -155,10 +156,7 @@ def _of_the_mechanism(error: BaseException) -> MechanismError:
 
 
 def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
-    """Return the result of an audit that could not be run because of `error`.
-
-    start: value of time.monotonic() when the audit began.
-    """
+    """Return the result of an audit that could not be run because of `error`."""
     command, journaling = spec.origin.command, spec.journaling
     if isinstance(error, JournalError) and command is not None:
         # The command that repeats this error needs the journal: without it, the command would begin
@@ -241,8 +239,7 @@ class Printer:
             self._block(render_summary(results, not_run, in_full=not self._quiet))
 
     def _line(self, text: str) -> None:
-        """Print a line of text. If `_block` printed the previous text, print an empty line
-        first."""
+        """Print a line of text, after an empty line if `_block` printed the previous text."""
         click.echo(f"\n{text}" if self._needs_blank else text, file=self._to)
         self._needs_blank = False
 
@@ -255,8 +252,7 @@ class Printer:
 
 
 def _coloured(text: str, result: AuditResult) -> str:
-    """Return the report `text` with its verdict in bold colour. click drops the colour when it
-    writes to a pipe."""
+    """Return the report with its verdict in colour, which click drops when it writes to a pipe."""
     head = result.verdict.value
     unexpected = "magenta" if result.verdict is Verdict.ERROR else "red"
     colour = "green" if is_expected(result) else unexpected

@@ -29,8 +29,10 @@ from dpaudit.releases.bisecting import ReleaseResult, bisected
 from dpaudit.releases.environments import Environments, NotInstallable, releases
 from dpaudit.wording import did_you_mean, visible
 
-_CALLED = ("params", "init", "call", "factory", "batch_arg", "data_arg", "rng_arg", "as")
-_CLAIM = tuple(one.name for one in owned("claim") if one.flag and one.name != "adversary")
+_CALL = ("params", "init", "call", "factory", "batch_arg", "data_arg", "rng_arg", "as")
+_CLAIM = tuple(
+    option.name for option in owned("claim") if option.flag and option.name != "adversary"
+)
 _EXAMPLE = "--d1 0 --d2 1 --epsilon 1 --package opendp --versions 0.13..latest --found-in 0.14.1"
 
 
@@ -42,7 +44,7 @@ Example:
     --package opendp --versions 0.13..latest --found-in 0.14.1""",
 )
 @click.argument("target", metavar="TARGET", shell_complete=complete_targets)
-@some_flags("d1", "d2", "adjacency", *_CALLED, *_CLAIM)
+@some_flags("d1", "d2", "adjacency", *_CALL, *_CLAIM)
 @option("--package", metavar="NAME", section=USUAL, help="The package on the package index.")
 @option(
     "--versions",
@@ -113,8 +115,8 @@ def bisect(
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
-    given = {"package": package, "versions": versions, "found-in": found_in}
-    check_given(given, f"e.g. dpaudit bisect {target} {_EXAMPLE}")
+    required = {"package": package, "versions": versions, "found-in": found_in}
+    check_given(required, f"e.g. dpaudit bisect {target} {_EXAMPLE}")
     check_target(target, "; a search for releases takes one import path")
     check_file(split(target)[0])
     check_complete(settings, ("d1", "d2"), "a bisection", f"dpaudit bisect {target} {_EXAMPLE}")
@@ -125,22 +127,22 @@ def bisect(
     folder = Path(cache).expanduser()
     if not folder.is_dir() and folder.exists():
         raise UsageError(f"--cache {cache} is a file; name a folder", code="option-invalid")
-    found = str(found_in)
-    every = releases(str(package), f"{versions}")
-    releases(str(package), found)  # raises UsageError for a misspelt release
+    release = str(found_in)
+    all_releases = releases(str(package), f"{versions}")
+    releases(str(package), release)  # raises UsageError for a misspelt release
     environments = Environments(folder, str(package), beside, python)
     with heeded():
         try:
-            interpreter = environments.interpreter(found)
+            interpreter = environments.interpreter(release)
             spec = build_spec({"mechanism": target, "python": interpreter, **settings})
-            versions_ = every if found in every else [found, *every]
+            versions_ = all_releases if release in all_releases else [release, *all_releases]
             result = bisected(
-                spec, environments, versions_, found, is_kept=not one_at_a_time, on_release=_say
+                spec, environments, versions_, release, is_kept=not one_at_a_time, on_release=_say
             )
         except NotInstallable as error:
             why = (
-                f"--found-in {found}: {package} {found} does not install: {error} Name a release "
-                "that does, or another Python with --python"
+                f"--found-in {release}: {package} {release} does not install: {error} Name a "
+                "release that does, or another Python with --python"
             )
             raise UsageError(why, code="release-not-installable") from None
     from dpaudit.reports.releases import FORMATS
@@ -153,29 +155,28 @@ def bisect(
     click.echo(texts["text"], nl=False, err=bool(shown), file=None if shown else stdout)
     for kind in shown:
         click.echo(texts[kind], nl=False, file=stdout)
-    answers = {one.answer for one in result.tested}
+    answers = {release_result.answer for release_result in result.tested}
     if "refuted" in answers:
         return exit_codes.VIOLATION
     return exit_codes.UNDERPOWERED if answers == {"cannot tell"} else exit_codes.NOTHING_FOUND
 
 
 def _outputs(json: str | None, report: list[str]) -> list[tuple[str, str]]:
-    """Return a list of (format, file) from the values of --json and --report. Raises UsageError for
-    an unknown format."""
+    """Return (format, file) for each value of --json and --report."""
     known = ("text", "json", "markdown", "html")
-    found = [] if json is None else [("json", json)]
-    for one in report:
-        kind, colon, file = one.partition(":")
+    outputs = [] if json is None else [("json", json)]
+    for text in report:
+        kind, colon, file = text.partition(":")
         if kind not in known:
-            why = f"--report {one!r} is not known; known: {', '.join(known)}."
+            why = f"--report {text!r} is not known; known: {', '.join(known)}."
             raise UsageError(why + did_you_mean(kind, known), code="option-invalid")
-        found.append((kind, file if colon else STDOUT))
-    for _, file in found:
+        outputs.append((kind, file if colon else STDOUT))
+    for _, file in outputs:
         if file != STDOUT:
             check_writable(file)
-    return found
+    return outputs
 
 
-def _say(one: ReleaseResult) -> None:
-    words = f"{one.release}: {one.answer}" + (f" ({one.why})" if one.why else "")
+def _say(result: ReleaseResult) -> None:
+    words = f"{result.release}: {result.answer}" + (f" ({result.why})" if result.why else "")
     click.echo(visible(words), err=True)

@@ -35,13 +35,15 @@ class _Bound(AuditCommand):
     the number is below 0. click would take the number for an unknown option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = tuple(args)
+        arguments = tuple(args)
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if not error.option_name[1:2].isdigit():
                 raise
-            word = next(one for one in given if one.startswith(error.option_name))
+            word = next(
+                argument for argument in arguments if argument.startswith(error.option_name)
+            )
             raise click.UsageError(
                 f"{word} is below 0; --guesses takes three numbers, each at least 0, as in "
                 f"{_GUESSES}",
@@ -108,7 +110,7 @@ Examples:
 # This list has no options about an adversary, since recorded outputs do not answer an adversary's
 # queries.
 @some_flags(
-    *(one.name for one in owned("claim") if one.name not in ("adversary", "from")),
+    *(option.name for option in owned("claim") if option.name not in ("adversary", "from")),
     "confidence", "seed", "expect", "strict", "json", "report", "quiet", "verbose", "debug",
     bound="The method that turns counts into a bound. Default: the most powerful valid method.",
 )  # fmt: skip
@@ -149,17 +151,17 @@ def bound(
     claim, grouped = build_claims(settings.pop("claim"))
     expect, strict = settings.pop("expect", None), settings.pop("strict", False)
     results = Results(destinations(json, report, inputs), stdout)
-    others: dict[str, Any] = {"arm": arm, "scores": scores, "bound": bound, "guesses": guesses}
+    options: dict[str, Any] = {"arm": arm, "scores": scores, "bound": bound, "guesses": guesses}
     more = {"guess-count": guess_count, "independent-canaries": independent_canaries}
     try:
         with heeded():
             if canaries:
-                _refuse("--canaries", others)
+                _refuse("--canaries", options)
                 settings |= {"guesses": guess_count, "sides": sides}
                 result = _of_scores(files, claim, settings, independent_canaries)
             else:
                 _refuse("anything but --canaries", {**more, "sides": sides})
-                result = _result(files, claim, settings, **others)
+                result = _result(files, claim, settings, **options)
     except KeyboardInterrupt:
         results.finish()  # writes files without a result over the files of an earlier run
         raise
@@ -182,28 +184,24 @@ def _result(
     guesses: bool,
 ) -> AuditResult:
     if guesses:
-        others = {"arm": arm, "scores": scores, "bound": bound, "seed": settings.get("seed")}
-        _refuse("--guesses", others)
+        options = {"arm": arm, "scores": scores, "bound": bound, "seed": settings.get("seed")}
+        _refuse("--guesses", options)
         from dpaudit.auditing.canaries import audit_guesses
 
         name, source = "guesses", "guesses about canaries"
         if len(files) == 1:
             name, source = files[0], f"guesses recorded in {files[0]}"
-        seen = _guesses(files)
-        has_blanks = len(files) == 1 and seen.guesses < seen.canaries
-        given = {"name": name, "source": source, "has_blanks": has_blanks, **settings}
-        return audit_guesses([seen], claim, **given)
+        counts = _guesses(files)
+        has_blanks = len(files) == 1 and counts.guesses < counts.canaries
+        keywords = {"name": name, "source": source, "has_blanks": has_blanks, **settings}
+        return audit_guesses([counts], claim, **keywords)
     more = {"bound": bound, "scores_only": scores, "claim": claim}
     return _of_draws(files, arm, {**settings, **more})
 
 
-def _refuse(flag: str, others: Mapping[str, Any]) -> None:
-    """Raise UsageError if an option was given that cannot be combined with the option `flag`.
-
-    others: maps the name of each option that `flag` excludes to its value; None stands for an
-    option that was not given.
-    """
-    for name in filter(others.get, others):
+def _refuse(flag: str, options: Mapping[str, Any]) -> None:
+    """Raise UsageError if one of the options, which `flag` excludes, was given."""
+    for name in filter(options.get, options):
         raise UsageError(
             f"--{name} has no meaning for {flag}; leave it out", code="options-conflict"
         )
@@ -222,11 +220,11 @@ def _of_scores(
         why = f"--canaries takes one file, as in {_CANARIES}; not {' '.join(files)!r}"
         raise UsageError(why, code="arguments-wrong")
     included, scores = read_scores(Path(files[0]))
-    given = {"name": files[0], "source": f"scores of canaries in {files[0]}", **settings}
-    return audit_scores(included, scores, claim, independent=independent, **given)
+    keywords = {"name": files[0], "source": f"scores of canaries in {files[0]}", **settings}
+    return audit_scores(included, scores, claim, independent=independent, **keywords)
 
 
-def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> AuditResult:
+def _of_draws(files: Sequence[str], arm: str | None, settings: dict[str, Any]) -> AuditResult:
     from dpaudit.auditing.recorded import (
         RecordedAudit,
         audit_recorded,
@@ -239,24 +237,24 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
         why = f"takes one file with the outputs of both inputs, not {len(files)}"
         raise UsageError(f"--arm {arm} {why}", code="option-invalid")
     if arm is not None:
-        pair, place = f"d1, d2 = 1 and 2 in the column {arm!r}", None
+        pair, positions = f"d1, d2 = 1 and 2 in the column {arm!r}", None
         rows, is_d1 = read_arms(Path(files[0]), arm)
         outcomes = read_outcomes(rows)
     else:
         _check_two(files)
         pair = f"d1 = {files[0]}, d2 = {files[1]}"
         first, second = read_pair(Path(files[0]), Path(files[1]))
-        outcomes, is_d1, place = separate_samples(first, second, pair)
+        outcomes, is_d1, positions = separate_samples(first, second, pair)
     audit = RecordedAudit(
         name=", ".join(files),
         source=f"outputs recorded in {' and '.join(files)}",
         pair=pair,
         outcomes=outcomes,
         is_d1=is_d1,
-        place=place,
+        place=positions,
         files=(files[0], files[-1]),
         coin_flipped=arm is not None,
-        **given,
+        **settings,
     )
     return audit_recorded(audit)
 
@@ -282,10 +280,10 @@ def _check_two(files: Sequence[str]) -> None:
     d1, d2 = Path(files[0]), Path(files[1])
     if d1.exists() and d2.exists() and d1.samefile(d2):
         # Both arguments name the same file, so the outputs of d1 and d2 would be identical. If the
-        # arguments are written differently (`a.csv`, `./a.csv`), `other` names the first one.
-        other = "" if files[0] == files[1] else f", once as {files[0]!r}"
+        # arguments are written differently (`a.csv`, `./a.csv`), `alias` names the first one.
+        alias = "" if files[0] == files[1] else f", once as {files[0]!r}"
         raise UsageError(
-            f"{files[1]!r} is given twice{other}; give one file with the outputs of d1 and another "
+            f"{files[1]!r} is given twice{alias}; give one file with the outputs of d1 and another "
             "with those of d2",
             code="file-twice",
         )
@@ -303,11 +301,12 @@ def _guesses(files: Sequence[str]) -> Guesses:
             f"{_GUESSES}, or one file; not {' '.join(files)!r}",
             code="arguments-wrong",
         )
-    canaries, made, right = map(int, numbers)
-    if canaries < 1 or not right <= made <= canaries:
+    canaries, guesses, right = map(int, numbers)
+    if canaries < 1 or not right <= guesses <= canaries:
         raise UsageError(
-            f"--guesses {' '.join(files)}: {canaries:,} canaries, {made:,} guesses and {right:,} "
-            "correct guesses do not fit together; give canaries ≥ guesses ≥ correct guesses",
+            f"--guesses {' '.join(files)}: {canaries:,} canaries, {guesses:,} guesses and "
+            f"{right:,} correct guesses do not fit together; give canaries ≥ guesses ≥ correct "
+            "guesses",
             code="guesses-invalid",
         )
-    return Guesses(canaries, made, right)
+    return Guesses(canaries, guesses, right)

@@ -55,9 +55,9 @@ def make(file: str, count: int, seed: int | None, force: bool) -> int:
             code="file-exists",
         )
     check_writable(file)
-    made = Canaries(count, seed)
-    made.save(file)
-    click.echo(f"{int(made.included.sum()):,} of {count:,} canaries are in: {file}")
-    click.echo(f"seed {made.seed}")
-    click.echo(f"digest {made.digest}")
+    coins = Canaries(count, seed)
+    coins.save(file)
+    click.echo(f"{int(coins.included.sum()):,} of {count:,} canaries are in: {file}")
+    click.echo(f"seed {coins.seed}")
+    click.echo(f"digest {coins.digest}")
     return exit_codes.NOTHING_FOUND

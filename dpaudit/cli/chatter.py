@@ -36,7 +36,7 @@ class Chatter:
     def __init__(self) -> None:
         self._begun = b""
         self._counts: dict[bytes, int] = {}
-        self._others = 0
+        self._hidden = 0
 
     def heard(self, data: bytes) -> bytes:
         """Take the next piece of the mechanism's output. Return the lines that end in this piece.
@@ -50,8 +50,8 @@ class Chatter:
         repeated."""
         last = self._counted(self._begun) if self._begun else b""
         self._begun = b""
-        if self._others:
-            total = self._others + sum(self._counts.values())
+        if self._hidden:
+            total = self._hidden + sum(self._counts.values())
             left_out = f"of which {len(self._counts)} different lines are shown"
             return last + f"the mechanism printed {total:,} lines, {left_out}\n".encode()
         repeated = [
@@ -71,7 +71,7 @@ class Chatter:
             self._counts[line] = 1
             return line + b"\n"
         else:
-            self._others += 1
+            self._hidden += 1
         return b""
 
 

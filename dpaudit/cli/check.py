@@ -51,21 +51,21 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
     files = files or tuple(map(Path, project.files()))
     wrong = 0
     for file in dict.fromkeys(files):
-        found = check_config(file, project=project)
+        loaded = check_config(file, project=project)
         debug = bool(ctx.meta.get(DEBUG))
-        problems = [error_line(error, debug=debug) for error in found.problems]
-        problems += _unloadable(_imported(found.specs), debug=debug)
+        problems = [error_line(error, debug=debug) for error in loaded.problems]
+        problems += _unloadable(_imported(loaded.specs), debug=debug)
         if not problems:
-            programs = (one for one in found.specs if starts_a_program(one[1].target))
-            problems += _unloadable((("mechanism", *one) for one in programs), debug=debug)
+            programs = (entry for entry in loaded.specs if starts_a_program(entry[1].target))
+            problems += _unloadable((("mechanism", *entry) for entry in programs), debug=debug)
         for text in sorted(problems, key=_line):
             click.echo(folded(visible(text)), err=True)
         wrong += len(problems)
         if not problems:
-            said = f"{file}: {counted(len(found.specs), 'audit')}"
-            for text in dict.fromkeys(_underpowered(found.specs)):
+            summary = f"{file}: {counted(len(loaded.specs), 'audit')}"
+            for text in dict.fromkeys(_underpowered(loaded.specs)):
                 click.echo(folded(visible(text)), err=True)
-            click.echo(said, file=stdout)
+            click.echo(summary, file=stdout)
     if not wrong:
         return exit_codes.NOTHING_FOUND
     click.echo(counted(wrong, "problem"), err=True)
@@ -73,14 +73,7 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
 
 
 def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, Locate, AuditSpec]]:
-    """Yield (key, locate, audit) for each mechanism or attack that can be loaded without starting a
-    program.
-
-    If some parts of a composition are programs, yield an audit of each other part.
-
-    key: key of the mechanism or attack in the configuration file.
-    locate: function that takes a key and returns its place in the file.
-    """
+    """Yield (key, locate, audit) for each mechanism or attack that is no program."""
     for locate, spec in specs:
         if not starts_a_program(spec.target):
             yield "mechanism", locate, spec
@@ -92,14 +85,10 @@ def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, 
 
 
 def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool) -> Iterator[str]:
-    """Yield one error message for each mechanism or attack that cannot be loaded.
-
-    If several entries give the same message, yield it once. Each item of `to_load` is (key in the
-    configuration file, function that takes a key and returns its place in the file, audit).
-    """
+    """Yield the messages about mechanisms and attacks that cannot be loaded, each once."""
     from dpaudit.auditing.engine import check_attacks, check_mechanism
 
-    seen = set()
+    texts = set()
     # Maps a program that failed to its error. The program is not started again: in a matrix of
     # audits, each start of a program that prints nothing would wait for its whole time limit.
     failed: dict[AnyTarget, tuple[str, str]] = {}
@@ -120,16 +109,15 @@ def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool
             failed[program] = reason
         code, words = reason
         text = f"error{f'[{code}]' if debug else ''}: {locate((key,))}{words}"
-        if text not in seen:
-            seen.add(text)
+        if text not in texts:
+            texts.add(text)
             yield text
 
 
 def _line(text: str) -> int:
-    """Return the line of the configuration file that the error message `text` names, or 0 if it
-    names no line."""
-    found = re.match(r"error[^ ]*: .*?:(\d+): ", text)
-    return 0 if found is None else int(found[1])
+    """Return the line of the file that an error message names, or 0 if it names none."""
+    match = re.match(r"error[^ ]*: .*?:(\d+): ", text)
+    return 0 if match is None else int(match[1])
 
 
 def _reason(error: BaseException, spec: AuditSpec) -> str:
@@ -161,5 +149,5 @@ def schema(what: str) -> None:
     from dpaudit.config.schema import schema as configuration_schema
     from dpaudit.reports.json import schema as result_schema
 
-    found = configuration_schema() if what == "config" else result_schema()
-    click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    document = configuration_schema() if what == "config" else result_schema()
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -42,7 +42,7 @@ def compare(old: Path, new: Path) -> int:
         )
     read = [(file, _read(file)) for file in (old, new)]
     missing = [(file, _missing(saved)) for file, saved in read]
-    remarks = [f"{file}: {said}" for file, said in missing if said]
+    remarks = [f"{file}: {remark}" for file, remark in missing if remark]
     (_, old_results), (_, new_results) = read
     comparison = compared(old_results.results, new_results.results, remarks, new_results.not_run)
     text = render(comparison)
@@ -57,19 +57,14 @@ def compare(old: Path, new: Path) -> int:
 
 
 def _missing(saved: Document) -> str:
-    """Return a message if the run that wrote the results was interrupted or left out audits; else
-    ""."""
+    """Return a message if the run of the results was interrupted or left out audits, else ""."""
     left_out = f"not run: {', '.join(saved.not_run)}" if saved.not_run else ""
-    complete = [one for one in saved.results if not isinstance(one.ending, Interrupted)]
+    complete = [result for result in saved.results if not isinstance(result.ending, Interrupted)]
     return unended(len(complete), saved.planned, saved.not_run) or left_out
 
 
 def _read(file: Path) -> Document:
-    """Return the results in `file` and the planned number of results.
-
-    Raises UsageError for any file that cannot be used. This includes a file that was changed by
-    hand, which other commands report as a failed audit.
-    """
+    """Return the results in a file. Raises UsageError also for one that was changed by hand."""
     try:
         return read_results(file)
     except UsageError:

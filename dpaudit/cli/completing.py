@@ -23,7 +23,7 @@ from click.shell_completion import (
 
 VARIABLE = "_DPAUDIT_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
-_ASKED = tuple(f"{shell}_{what}" for shell in SHELLS for what in ("source", "complete"))
+_REQUESTS = tuple(f"{shell}_{what}" for shell in SHELLS for what in ("source", "complete"))
 
 Completer = Callable[[click.Context, click.Parameter, str], Sequence[Any]]
 
@@ -31,13 +31,13 @@ Completer = Callable[[click.Context, click.Parameter, str], Sequence[Any]]
 def begin() -> bool:
     """Return whether a shell started this process to ask for a completion. If so, prepare the
     process for it. Raises SystemExit for an unknown kind of request."""
-    asked = os.environ.get(VARIABLE)
-    if not asked:
+    request = os.environ.get(VARIABLE)
+    if not request:
         return False
-    if asked not in _ASKED:
-        sys.stderr.write(f"error: {VARIABLE}={asked!r} must be one of {', '.join(_ASKED)}\n")
+    if request not in _REQUESTS:
+        sys.stderr.write(f"error: {VARIABLE}={request!r} must be one of {', '.join(_REQUESTS)}\n")
         raise SystemExit(2)
-    if asked.endswith("_complete"):
+    if request.endswith("_complete"):
         # Discard standard error: the shell would print an error into the line that the user is
         # typing.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
@@ -49,7 +49,7 @@ class _Bash(BashComplete):
     """Completion for bash. Bash splits `mine.py:f` into `mine.py`, `:` and `f`, and replaces only
     the last part. This class joins the parts before it looks for completions."""
 
-    _before, _is_quoted = "", False
+    _prefix, _is_quoted = "", False
 
     def get_completion_args(self) -> tuple[list[str], str]:
         words, number = os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"])
@@ -57,10 +57,10 @@ class _Bash(BashComplete):
             return super().get_completion_args()
         joined: list[str] = []
         for word in words[: number + 1]:
-            before = joined[-1] if joined else ""
+            last = joined[-1] if joined else ""
             # Bash also splits `--flag=value` at the equals sign, so these parts are joined again.
-            is_of_flag = before.startswith("--") and (word == "=" or before.endswith("="))
-            if before and (word.startswith(":") or (before.endswith(":") and word) or is_of_flag):
+            is_of_flag = last.startswith("--") and (word == "=" or last.endswith("="))
+            if last and (word.startswith(":") or (last.endswith(":") and word) or is_of_flag):
                 joined[-1] += word
             else:
                 joined.append(word)
@@ -68,43 +68,49 @@ class _Bash(BashComplete):
         # completion must not repeat the part up to this colon: `f`, for example, and not
         # `mine.py:f`.
         is_split = len(joined) <= number and ":" in joined[-1]
-        plain = [next(iter(split_arg_string(one)), "") for one in joined]
+        plain = [next(iter(split_arg_string(part)), "") for part in joined]
         self._is_quoted = joined[-1][:1] in ("'", '"')
         if is_split:
-            self._before = plain[-1][: plain[-1].rindex(":") + 1]
+            self._prefix = plain[-1][: plain[-1].rindex(":") + 1]
         return plain[1:-1], plain[-1]
 
     def format_completion(self, item: CompletionItem) -> str:
-        value = str(item.value).removeprefix(self._before)
+        value = str(item.value).removeprefix(self._prefix)
         if item.type == "plain" and value and not self._is_quoted:
             value = shlex.quote(value)  # bash does not quote what it inserts
         return f"{item.type},{value}"
 
 
-def _formats(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    """Return the report formats that begin with the text `given`. For `FORMAT:FILE`, let the shell
-    complete FILE."""
+def _formats(_: click.Context, __: click.Parameter, prefix: str) -> Sequence[Any]:
+    """Return the report formats that begin with `prefix`; the shell completes FORMAT:FILE."""
     from dpaudit.reports.registry import FORMATS
 
-    name, colon, file = given.partition(":")
+    name, colon, file = prefix.partition(":")
     if colon:
         return [CompletionItem(file, type="file")]
-    return [one for one in FORMATS if one.startswith(name)]
+    return [kind for kind in FORMATS if kind.startswith(name)]
 
 
-def _attacks(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    """Return the names of installed attacks that begin with the text `given`."""
+def _attacks(_: click.Context, __: click.Parameter, prefix: str) -> Sequence[Any]:
+    """Return the names of installed attacks that begin with `prefix`."""
     from dpaudit.attacks.user_attacks import installed_attacks
 
-    return [name for name in installed_attacks() if name.startswith(given)]
+    return [name for name in installed_attacks() if name.startswith(prefix)]
 
 
-def _relations(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
+def _relations(_: click.Context, __: click.Parameter, prefix: str) -> Sequence[Any]:
     from dpaudit.inputs.adjacency import ADJACENCIES, ARGUMENTS
 
-    argued = {one: f"{one}:{ARGUMENTS[one]}" if one in ARGUMENTS else one for one in ADJACENCIES}
-    shown = {argued[one]: text for one, text in ADJACENCIES.items()}
-    return [CompletionItem(one, help=text) for one, text in shown.items() if one.startswith(given)]
+    argued = {
+        relation: f"{relation}:{ARGUMENTS[relation]}" if relation in ARGUMENTS else relation
+        for relation in ADJACENCIES
+    }
+    shown = {argued[relation]: text for relation, text in ADJACENCIES.items()}
+    return [
+        CompletionItem(relation, help=text)
+        for relation, text in shown.items()
+        if relation.startswith(prefix)
+    ]
 
 
 def targets(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
@@ -113,12 +119,11 @@ def targets(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
     file, colon, name = given.rpartition(":")
     if not colon or not file.endswith(".py"):
         return [CompletionItem(given, type="file")]
-    return [f"{file}:{one}" for one in _defined(file) if one.startswith(name)]
+    return [f"{file}:{attribute}" for attribute in _defined(file) if attribute.startswith(name)]
 
 
 def _defined(file: str) -> list[str]:
-    """Return the names of functions and classes that a Python file defines: public names, or
-    private names if the file has no public ones."""
+    """Return the public names of functions and classes in a file, or else the private names."""
     import ast
 
     try:
@@ -126,38 +131,37 @@ def _defined(file: str) -> list[str]:
             nodes: list[Any] = list(ast.parse(opened.read()).body)
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         return []
-    found = []
+    names = []
     for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.append(node.name)
+            names.append(node.name)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
-            found += [one.id for one in node.targets if isinstance(one, ast.Name)]
+            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
         elif isinstance(node, ast.If | ast.Try | ast.With):
             # Add the statements inside an `if` or `try` to the statements to visit: a function may
             # be defined there, such as one for a single platform.
             nodes += [*node.body, *getattr(node, "orelse", ())]
-    public = [one for one in found if not one.startswith("_")]
-    return list(dict.fromkeys(public or found))
+    public = [name for name in names if not name.startswith("_")]
+    return list(dict.fromkeys(public or names))
 
 
-def _audits(ctx: click.Context, _: click.Parameter, given: str) -> Sequence[Any]:
-    """Return the names of audits that begin with the text `given`. They are read from the
-    configuration files on the command line, or else from the project's configuration files."""
+def _audits(ctx: click.Context, _: click.Parameter, prefix: str) -> Sequence[Any]:
+    """Return the audits of the files on the command line, or else of the project."""
     from dpaudit.config.loading import audit_names
     from dpaudit.config.project import here
     from dpaudit.errors import DpauditError
 
-    whole = "=" if given.startswith("=") else ""
+    sign = "=" if prefix.startswith("=") else ""
     # Words of the command line, among them the names of configuration files. click puts these names
     # into the parameter `targets`; if the user is completing the value of an option, into `args`.
     words = [*(ctx.params.get("targets") or ()), *ctx.args]
-    named = [one for one in words if one.endswith((".yaml", ".yml"))]
-    found: list[str] = []
+    named = [word for word in words if word.endswith((".yaml", ".yml"))]
+    names: list[str] = []
     with suppress(DpauditError):  # dpaudit check reports errors of a file
         for file in named or here().files():
-            found += audit_names(Path(file))
-    rest = given.removeprefix(whole).lower()
-    return [f"{whole}{one}" for one in dict.fromkeys(found) if one.lower().startswith(rest)]
+            names += audit_names(Path(file))
+    beginning = prefix.removeprefix(sign).lower()
+    return [f"{sign}{name}" for name in dict.fromkeys(names) if name.lower().startswith(beginning)]
 
 
 def files(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:

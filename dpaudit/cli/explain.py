@@ -51,17 +51,17 @@ class Line(NamedTuple):
 def curves_with(other: ClaimParameter, every: Iterable[ClaimParameter]) -> list[ClaimParameter]:
     """Return the parameters of `every` that have curves and share a definition with `other`."""
     return [
-        one
-        for one in every
-        if one.has_curve and not set(one.definitions).isdisjoint(other.definitions)
+        parameter
+        for parameter in every
+        if parameter.has_curve and not set(parameter.definitions).isdisjoint(other.definitions)
     ]
 
 
 def explained(every: Iterable[ClaimParameter]) -> tuple[ClaimParameter, ...]:
     """Return the parameters that the command takes: numbers with curves, and numbers that share a
     definition with a number that has curves, such as δ with ε."""
-    numbers_only = [one for one in every if one.type is float]
-    return tuple(one for one in numbers_only if curves_with(one, numbers_only))
+    numbers_only = [parameter for parameter in every if parameter.type is float]
+    return tuple(parameter for parameter in numbers_only if curves_with(parameter, numbers_only))
 
 
 _NUMBERS = explained(parameters())
@@ -73,8 +73,7 @@ def explain() -> None:
 
 
 def _checked(_: click.Context, __: click.Parameter, figure: Path | None) -> Path | None:
-    """Return the path of the figure, or None without a figure. Raise UsageError if no file can be
-    written there, before any time is spent on the figure."""
+    """Raise UsageError for a path to which no figure can be written, before time is spent on it."""
     if figure is not None:
         if figure.suffix.lower() not in _FORMATS:
             raise UsageError(
@@ -95,12 +94,16 @@ _figure_option = option(
 
 
 def _claim_options(command: Command) -> Command:
-    """Add the parameters of claims to a command as options, such as --epsilon. An option with
-    `has_curve` may be repeated, as in `--epsilon 1 --epsilon 2`: the command then shows one curve
-    for each value."""
-    for one in reversed(_NUMBERS):
-        words = f"{one.help} Repeatable: a curve for each." if one.has_curve else one.help
-        command = option(f"--{one.name}", type=NUMBER, multiple=one.has_curve, help=words)(command)
+    """Add the parameters of claims to a command as options, such as --epsilon."""
+    for parameter in reversed(_NUMBERS):
+        words = (
+            f"{parameter.help} Repeatable: a curve for each."
+            if parameter.has_curve
+            else parameter.help
+        )
+        command = option(
+            f"--{parameter.name}", type=NUMBER, multiple=parameter.has_curve, help=words
+        )(command)
     return command
 
 
@@ -124,17 +127,17 @@ def posterior(epsilon: tuple[float, ...], prior: float | None, figure: Path | No
 @_claim_options
 @_figure_option
 @debug_option
-def tradeoff_(figure: Path | None, **given: Any) -> None:
+def tradeoff_(figure: Path | None, **values: Any) -> None:
     """Show trade-off functions f(α): the least miss rate of a test between the two inputs, for
     each false-alarm rate.
 
     \b
     dpaudit explain tradeoff --epsilon 1 --mu 1
     """
-    claims = _claims(**given)
-    rows = [["false alarms α", *(one.describe() for one in claims)]]
+    claims = _claims(**values)
+    rows = [["false alarms α", *(claim.describe() for claim in claims)]]
     for alpha in _ALPHAS:
-        misses = [numbers.at_least(tradeoff(one, alpha), digits=4) for one in claims]
+        misses = [numbers.at_least(tradeoff(claim, alpha), digits=4) for claim in claims]
         rows.append([numbers.about(alpha), *misses])
     click.echo("\n".join(["Miss rate, at least:", *table(rows)]))
     _save(figure, lambda kind: _tradeoff_picture(claims, kind))
@@ -144,16 +147,16 @@ def tradeoff_(figure: Path | None, **given: Any) -> None:
 @_claim_options
 @_figure_option
 @debug_option
-def profile(figure: Path | None, **given: Any) -> None:
+def profile(figure: Path | None, **values: Any) -> None:
     """Show the δ that a claim allows at every ε: its privacy profile δ(ε).
 
     \b
     dpaudit explain profile --epsilon 1 --delta 1e-5 --mu 1
     """
-    claims = _claims(**given)
-    rows = [["ε", *(one.describe() for one in claims)]]
-    for epsilon in sorted({*_EPSILONS, *given["epsilon"]}):
-        deltas = [numbers.at_most(one.profile(epsilon)) for one in claims]
+    claims = _claims(**values)
+    rows = [["ε", *(claim.describe() for claim in claims)]]
+    for epsilon in sorted({*_EPSILONS, *values["epsilon"]}):
+        deltas = [numbers.at_most(claim.profile(epsilon)) for claim in claims]
         rows.append([numbers.plain(epsilon), *deltas])
     click.echo("\n".join(["δ, at most:", *table(rows)]))
     _save(figure, lambda kind: _profile_picture(claims, kind))
@@ -164,37 +167,38 @@ def _save(figure: Path | None, picture: Callable[[str], bytes]) -> None:
         write_whole(figure, picture(_FORMATS[figure.suffix.lower()]))
 
 
-def _claims(**given: Any) -> list[PrivacyClaim]:
-    """Return a list of claims: one for each value of a parameter that may be repeated, such as ε.
-
-    A parameter that may not be repeated, such as δ, is combined with the first given parameter with
-    which it forms a privacy definition. For example, --epsilon 1 --epsilon 2 --delta 1e-5 gives two
-    (ε, δ) claims.
-    """
-    curves = [one for one in _NUMBERS if one.has_curve and given[one.name]]
-    others = [one for one in _NUMBERS if not one.has_curve and given[one.name] is not None]
-    if not curves and not others:
-        known = [f"--{one.name}" for one in _NUMBERS if one.has_curve]
+def _claims(**values: Any) -> list[PrivacyClaim]:
+    """Return a claim for each value of a parameter that may be repeated, such as ε."""
+    # A parameter that may not, such as δ, goes with the first with which it forms a definition:
+    # --epsilon 1 --epsilon 2 --delta 1e-5 gives two (ε, δ) claims.
+    curves = [parameter for parameter in _NUMBERS if parameter.has_curve and values[parameter.name]]
+    singles = [
+        parameter
+        for parameter in _NUMBERS
+        if not parameter.has_curve and values[parameter.name] is not None
+    ]
+    if not curves and not singles:
+        known = [f"--{parameter.name}" for parameter in _NUMBERS if parameter.has_curve]
         raise UsageError(
             f"there is nothing to explain; give {_listed(known)}, e.g. --epsilon 1",
             code="option-missing",
         )
-    beside: dict[str, dict[str, float]] = {one.name: {} for one in curves}
-    for other in others:
-        goes_with = curves_with(other, _NUMBERS)
-        first = next((one for one in goes_with if one in curves), None)
+    beside: dict[str, dict[str, float]] = {parameter.name: {} for parameter in curves}
+    for single in singles:
+        goes_with = curves_with(single, _NUMBERS)
+        first = next((parameter for parameter in goes_with if parameter in curves), None)
         if first is None:
-            known = [f"--{one.name}" for one in goes_with]
-            value = f"--{other.name} {given[other.name]:g}"
+            known = [f"--{parameter.name}" for parameter in goes_with]
+            value = f"--{single.name} {values[single.name]:g}"
             raise UsageError(
                 f"{value} goes with {_listed(known)}, e.g. {known[0]} 1 {value}",
                 code="option-missing",
             )
-        beside[first.name][other.name] = given[other.name]
+        beside[first.name][single.name] = values[single.name]
     return [
-        make_claim({**beside[one.name], one.name: value})
-        for one in curves
-        for value in given[one.name]
+        make_claim({**beside[parameter.name], parameter.name: value})
+        for parameter in curves
+        for value in values[parameter.name]
     ]
 
 
@@ -204,9 +208,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _posterior_words(epsilon: float, prior: float) -> str:
     low, high = posterior_bounds(epsilon, prior)
-    before = numbers.share(prior)
+    belief = numbers.share(prior)
     words = (
-        f"ε = {numbers.plain(epsilon)}: an attacker who thinks d1 {before} likely can come to "
+        f"ε = {numbers.plain(epsilon)}: an attacker who thinks d1 {belief} likely can come to "
         f"think it at most {numbers.share(high)} likely, and at least {numbers.share(low)}, "
         "whatever the output."
     )
@@ -216,7 +220,12 @@ def _posterior_words(epsilon: float, prior: float) -> str:
 def _priors(epsilon: float) -> str:
     rows = [["before", "after, at least", "at most"]]
     for prior in _PRIORS:
-        rows.append([numbers.share(one) for one in (prior, *posterior_bounds(epsilon, prior))])
+        rows.append(
+            [
+                numbers.share(probability)
+                for probability in (prior, *posterior_bounds(epsilon, prior))
+            ]
+        )
     head = f"ε = {numbers.plain(epsilon)}: how likely d1 is to an attacker"
     return "\n".join([head, *table(rows)])
 
@@ -225,18 +234,18 @@ def _posterior_picture(epsilons: Sequence[float], kind: str) -> bytes:
     priors = _grid(1.0)
     lines = [Line((0.0, 1.0), (0.0, 1.0), faint=True)]
     for epsilon in epsilons:
-        both = [posterior_bounds(epsilon, one) for one in priors]
-        lines.append(Line(priors, [high for _, high in both], f"ε = {numbers.plain(epsilon)}"))
-        lines.append(Line(priors, [low for low, _ in both]))
-    title, after = "What an output may do to a belief", "Pr[d1] after: least and most"
-    return _drawn(lines, kind, title, "Pr[d1] before", after, groups=2)
+        bounds = [posterior_bounds(epsilon, prior) for prior in priors]
+        lines.append(Line(priors, [high for _, high in bounds], f"ε = {numbers.plain(epsilon)}"))
+        lines.append(Line(priors, [low for low, _ in bounds]))
+    title, y_label = "What an output may do to a belief", "Pr[d1] after: least and most"
+    return _drawn(lines, kind, title, "Pr[d1] before", y_label, groups=2)
 
 
 def _tradeoff_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
     alphas = _grid(1.0)
     lines = [Line((0.0, 1.0), (1.0, 0.0), faint=True)]
     for claim in claims:
-        lines.append(Line(alphas, [tradeoff(claim, one) for one in alphas], claim.describe()))
+        lines.append(Line(alphas, [tradeoff(claim, alpha) for alpha in alphas], claim.describe()))
     return _drawn(lines, kind, "Trade-off functions", "false alarms α", "misses, at least f(α)")
 
 
@@ -246,8 +255,14 @@ def _profile_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
     lines = []
     for claim in claims:
         # Points with δ = 0 have no place on the logarithmic axis.
-        kept = [one for one in epsilons if claim.profile(one) > _MIN_DELTA]
-        lines.append(Line(kept, [claim.profile(one) for one in kept], claim.describe()))
+        visible_epsilons = [epsilon for epsilon in epsilons if claim.profile(epsilon) > _MIN_DELTA]
+        lines.append(
+            Line(
+                visible_epsilons,
+                [claim.profile(epsilon) for epsilon in visible_epsilons],
+                claim.describe(),
+            )
+        )
     return _drawn(lines, kind, "Privacy profiles", "ε", "δ(ε), at most", log_y=True)
 
 

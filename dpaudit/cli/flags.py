@@ -37,7 +37,7 @@ _MAX_CHOICE = 60
 # Key in the `meta` dict of click's context. Its value is the list of warnings about flags that may
 # have been misread.
 _MISREAD = "dpaudit.misread"
-_CLAIM = tuple(one.name for one in owned("claim"))
+_CLAIM = tuple(option.name for option in owned("claim"))
 
 
 def _value(_: click.Context, param: click.Parameter, text: str | None) -> Any:
@@ -90,18 +90,17 @@ def _read(_: click.Context, param: click.Parameter, text: str | None) -> Any:
 
 
 def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Return the seed, or None if the flag was not given. For `--seed random`, draw a seed once, so
-    that all audits of a batch share it."""
+    """Return the seed. `--seed random` draws it once, so that all audits of a batch share it."""
     if text == "random":
-        drawn = DrawnSeed(secrets.randbelow(2**32))
+        seed = DrawnSeed(secrets.randbelow(2**32))
         if not ctx.params.get("resume"):  # a resumed run uses the seed of its journal
-            click.echo(f"--seed random drew {drawn}; --seed {drawn} repeats this run", err=True)
-        return drawn
+            click.echo(f"--seed random drew {seed}; --seed {seed} repeats this run", err=True)
+        return seed
     return None if text is None else _read(ctx, param, text)
 
 
 # Maps options to arguments for click.option, if they do not follow from the type.
-_LIST = {"callback": lambda *given: list(given[-1]), "multiple": True}
+_LIST = {"callback": lambda *arguments: list(arguments[-1]), "multiple": True}
 _READERS: Mapping[str, dict[str, Any]] = {
     "d1": {"callback": _value},
     "d2": {"callback": _value},
@@ -157,12 +156,12 @@ def ignored_flags(*known: str) -> Callable[[Command], Command]:
 
     known: names of the options that the command already has.
     """
-    every = [one for one in OPTIONS.values() if one.flag and one.name not in known]
+    entries = [entry for entry in OPTIONS.values() if entry.flag and entry.name not in known]
 
     def decorate(command: Command) -> Command:
-        for one in every:
-            if one.of in ("audit", "file") or one.name == "adjacency":
-                command = _flag_of(one, None, hidden=True, expose_value=False)(command)
+        for entry in entries:
+            if entry.of in ("audit", "file") or entry.name == "adjacency":
+                command = _flag_of(entry, None, hidden=True, expose_value=False)(command)
         return command
 
     return decorate
@@ -199,17 +198,19 @@ def outside_flags(section: str) -> Callable[[Command], Command]:
     return lambda command: inside(outside(command))
 
 
-def _flag_of(one: Option, other_help: str | None, **more: Any) -> Callable[[Command], Command]:
-    if one.name == "debug":
+def _flag_of(entry: Option, other_help: str | None, **more: Any) -> Callable[[Command], Command]:
+    if entry.name == "debug":
         return debug_option
-    extra = _reader(one)
-    default = f" Default: {one.default_words}." if one.default_words not in ("", "required") else ""
-    names = [name for name in (one.help.short, one.flag, one.name) if name]
+    extra = _reader(entry)
+    default = (
+        f" Default: {entry.default_words}." if entry.default_words not in ("", "required") else ""
+    )
+    names = [name for name in (entry.help.short, entry.flag, entry.name) if name]
     # click must read --resume before --seed, since the reader of --seed needs the value of
     # --resume.
-    extra |= {"shell_complete": COMPLETERS.get(one.name), "is_eager": one.name == "resume"}
-    extra |= {"section": USUAL if one.help.usual else one.help.section, **more}
-    return option(*names, help=other_help or f"{one.help.text}{default}", **extra)
+    extra |= {"shell_complete": COMPLETERS.get(entry.name), "is_eager": entry.name == "resume"}
+    extra |= {"section": USUAL if entry.help.usual else entry.help.section, **more}
+    return option(*names, help=other_help or f"{entry.help.text}{default}", **extra)
 
 
 def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
@@ -272,11 +273,7 @@ def check_complete(
 
 
 def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
-    """Return the value of `text`, read as JSON or YAML. Warn if the user may have meant another
-    value.
-
-    name: name of the option for messages; "" stands for the name of the flag.
-    """
+    """Return a value of JSON or YAML. Warn if the user may have meant another value."""
     name = name or param.opts[0]
     with _about(name):
         value = parse_dataset(text)
@@ -304,7 +301,7 @@ def warn_of_inputs(pairs: Iterable[NeighbouringPair], group: int) -> None:
 
     group: number of records in which the inputs of a pair may differ, according to the claim.
     """
-    warnings = ((*unlike_inputs(one.d1, one.d2), *several_more(one, group)) for one in pairs)
+    warnings = ((*unlike_inputs(pair.d1, pair.d2), *several_more(pair, group)) for pair in pairs)
     for warning in dict.fromkeys(itertools.chain.from_iterable(warnings)):
         _warn(warning)
 

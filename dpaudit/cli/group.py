@@ -141,16 +141,16 @@ class RootGroup(SuggestingGroup):
             return _failed(error, debug=bool(ctx.meta.get(DEBUG)))
 
 
-def _help_width(most: int) -> int:
-    """Return the width of the help text in columns, at most `most`. click computes the same number
-    but imports shutil for it, which imports three compression modules."""
+def _help_width(limit: int) -> int:
+    """Return the width of the help text in columns."""
+    # click computes the same number, but imports shutil, which imports three compression modules.
     columns = 0
     with suppress(KeyError, ValueError):
         columns = int(os.environ["COLUMNS"])
     if columns <= 0:
         with suppress(OSError):
             columns = os.get_terminal_size(1).columns
-    return max(min(columns or 80, most) - 2, 50)
+    return max(min(columns or 80, limit) - 2, 50)
 
 
 def guarded(command: Callable[[], Any]) -> int:
@@ -176,10 +176,7 @@ def guarded(command: Callable[[], Any]) -> int:
 
 
 def _failed(error: Exception, *, debug: bool = False) -> int:
-    """Print an error and return its exit code.
-
-    debug: also print its traceback.
-    """
+    """Print an error and return its exit code."""
     click.echo(folded(visible(error_line(error, debug=debug))), err=True)
     if isinstance(error, OutputError):
         abandon_output()
@@ -197,8 +194,8 @@ def error_line(error: Exception, *, debug: bool) -> str:
 
     debug: insert the error's code, as in `error[file-twice]: …`.
     """
-    head, colon, rest = describe_error(error).partition(":")
-    return f"{head}[{code_of(error)}]{colon}{rest}" if debug else f"{head}{colon}{rest}"
+    head, colon, text = describe_error(error).partition(":")
+    return f"{head}[{code_of(error)}]{colon}{text}" if debug else f"{head}{colon}{text}"
 
 
 def describe_error(error: Exception) -> str:
@@ -232,14 +229,12 @@ def describe_error(error: Exception) -> str:
 
 
 def _is_forbidden(error: Exception) -> bool:
-    """Return whether an error says that the permissions of a file or folder do not allow reading
-    it."""
+    """Return whether an error says that a file or folder may not be read."""
     return isinstance(error, PermissionError) and isinstance(error.filename, str | bytes)
 
 
 def _closed(name: str) -> str:
-    """Return a description of the first folder on the path `name` that the user may not enter, or
-    of the path itself if every folder may be entered."""
+    """Describe the first folder on a path that the user may not enter, or else the path itself."""
     from pathlib import Path
 
     path = Path(name)
@@ -266,8 +261,7 @@ def print_traceback(error: BaseException) -> None:
 
 
 def _show(error: click.ClickException) -> None:
-    """Print an error of click on one line. If the command line is wrong, the printed line ends with
-    the command that shows help, such as `(see 'dpaudit run --help')`."""
+    """Print an error of click on one line, with the command that shows help at its end."""
     if not isinstance(error, click.UsageError):
         error.show()
         return
@@ -276,7 +270,7 @@ def _show(error: click.ClickException) -> None:
         # Find the option most similar to the unknown one. The names are compared without their
         # leading dashes, which would make all names look similar.
         command = error.ctx.command if error.ctx else None
-        options = [name for one in command.params for name in one.opts] if command else []
+        options = [name for param in command.params for name in param.opts] if command else []
         known = {name.lstrip("-"): name for name in options}
         near = nearest(error.option_name.lstrip("-"), known)
         message = f"there is no option {error.option_name!r}."

@@ -51,7 +51,7 @@ FILES = (CONFIG, TEST, WORKFLOW)
 
 _TARGET = ("init", "call", "factory", "params")
 _ROLES = ("batch_arg", "data_arg", "rng_arg", "post_process")
-_CLAIM = tuple(one.name for one in owned("claim") if one.name != "from")
+_CLAIM = tuple(option.name for option in owned("claim") if option.name != "from")
 # Keys of an audit in the order in which they are written.
 _KEYS = (
     *("name", "mechanism", *_TARGET, *_ROLES, "claim"),
@@ -136,8 +136,8 @@ def init(ctx: click.Context, /, target: str, no_run: bool, **flags: Any) -> int:
         click.echo(f"{'added to' if path in added else 'wrote'} {path}", file=stdout)
     unfilled += ["dpaudit"] if FILL_IN in texts.get(WORKFLOW, "") else []
     if unfilled:
-        said = f"To be filled in, where the files say FILL_IN: {', '.join(unfilled)}."
-        click.echo("\n" + "\n".join(wrap(said)), file=stdout)
+        message = f"To be filled in, where the files say FILL_IN: {', '.join(unfilled)}."
+        click.echo("\n" + "\n".join(wrap(message)), file=stdout)
     code = exit_codes.NOTHING_FOUND
     if spec is not None and not no_run:
         code = _run(ctx, spec, stdout)

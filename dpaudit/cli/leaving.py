@@ -101,11 +101,11 @@ def kept_from_leaving(audit: str = "the mechanism") -> Iterator[None]:
     audit: name of the running audit, for the message if native code calls `exit`.
     """
     global _audit
-    process, statuses, before = os.getpid(), list[int](), os._exit
+    process, statuses, previous_exit = os.getpid(), list[int](), os._exit
 
     def refuse(status: int) -> NoReturn:
         if os.getpid() != process or _code is not None:
-            before(status)
+            previous_exit(status)
         statuses.append(status)
         # A thread ends by SystemExit without a traceback.
         is_main = threading.current_thread() is threading.main_thread()
@@ -119,7 +119,7 @@ def kept_from_leaving(audit: str = "the mechanism") -> Iterator[None]:
     except _Left:
         pass
     finally:
-        os._exit = before
+        os._exit = previous_exit
     if statuses:  # a bare `except:` of the mechanism may have caught _Left
         raise MechanismError(
             f"the mechanism called os._exit({statuses[0]}), which would end the auditing process; "

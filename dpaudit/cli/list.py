@@ -73,8 +73,8 @@ def audits(files: tuple[Path, ...]) -> None:
     width = min(_COLUMN, max(width_of(spec.name) for spec in specs))
     for spec in specs:
         expected = f", expect {spec.requirements.expect}" if spec.requirements.expect else ""
-        said = f"{spec.tested.describe()}, {spec.target.describe()}{expected}"
-        line = f"{padded(spec.name, width)}  {' '.join(said.split())}"
+        description = f"{spec.tested.describe()}, {spec.target.describe()}{expected}"
+        line = f"{padded(spec.name, width)}  {' '.join(description.split())}"
         click.echo(_cut(visible(in_a_line(line))))
 
 
@@ -102,11 +102,13 @@ def definitions() -> None:
     for key, definition in DEFINITIONS.items():
         needed = required_parameters(key)
         named = {
-            name: f"--{name}" if one.instead is None else f"--{name} or --{one.instead.name}"
-            for name, one in described(key).items()
-            if one.has_flag
+            name: f"--{name}"
+            if parameter.instead is None
+            else f"--{name} or --{parameter.instead.name}"
+            for name, parameter in described(key).items()
+            if parameter.has_flag
         }
-        flags = " ".join(one if name in needed else f"[{one}]" for name, one in named.items())
+        flags = " ".join(flag if name in needed else f"[{flag}]" for name, flag in named.items())
         _show(key, f"{definition.title} ({flags or 'in files and Python'})")
         _show("", definition.formula)
 
@@ -123,10 +125,10 @@ def attacks() -> None:
     from dpaudit.attacks.trees import trees
     from dpaudit.attacks.user_attacks import installed_attacks
 
-    asked = {scorer: f" ({flag_of(name)})" for name, scorer in OPTIONAL.items()}
-    every: list[Any] = [*SCORERS, *asked, trees]
-    for one in every:
-        _show(one.__name__, f"{_summary(one)}{asked.get(one, '')}")
+    flags = {scorer: f" ({flag_of(name)})" for name, scorer in OPTIONAL.items()}
+    scorers: list[Any] = [*SCORERS, *flags, trees]
+    for attack in scorers:
+        _show(attack.__name__, f"{_summary(attack)}{flags.get(attack, '')}")
     for name, offered in installed_attacks().items():
         _show(name, f"installed: {offered.value} (--attack {name})")
 
@@ -136,14 +138,13 @@ def _show(name: str, text: str) -> None:
     click.echo(unglued("\n".join(lines)))
 
 
-def _summary(one: Any) -> str:
-    """Return the first paragraph of the docstring of `one` as a single line."""
-    return " ".join((inspect.getdoc(one) or "").partition("\n\n")[0].split())
+def _summary(item: Any) -> str:
+    """Return the first paragraph of the docstring of `item` as a single line."""
+    return " ".join((inspect.getdoc(item) or "").partition("\n\n")[0].split())
 
 
 def _cut(line: str) -> str:
-    """Return `line` cut to the width of the terminal, or the whole line if the output is not a
-    terminal."""
+    """Return a line cut to the width of the terminal, if the output is one."""
     width = shutil.get_terminal_size().columns
     if width_of(line) <= width or not sys.stdout.isatty():
         return line

@@ -47,9 +47,8 @@ def _runs_a_command() -> bool:
 
 
 def _fix_hash_seed() -> None:
-    """Start the program again with a fixed PYTHONHASHSEED if none is set. Sets then have the same
-    order in every run and in all processes that draw. Do nothing if the program is neither the
-    console script nor `python -m dpaudit`, or if its interpreter ignores PYTHONHASHSEED."""
+    """Start the program again with a fixed PYTHONHASHSEED if none is set."""
+    # Sets then have the same order in every run and in all processes that draw.
     if os.environ.get(hash_seed.VARIABLE, "random") not in ("", "random"):
         return
     if sys.flags.ignore_environment or not sys.executable or not _is_whole_program():
@@ -63,13 +62,15 @@ def _fix_hash_seed() -> None:
 
 
 def _is_whole_program() -> bool:
-    """Return whether the same command-line arguments can start this program again. They cannot if
-    Python runs code of `-c` or of standard input, or if another program calls `main`."""
-    own, given = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1], sys.argv[1:]
-    if [*own, *given] != sys.orig_argv:
+    """Return whether the same command-line arguments can start this program again."""
+    # They cannot if Python runs code of `-c` or standard input, or another program calls `main`.
+    prefix, arguments = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1], sys.argv[1:]
+    if [*prefix, *arguments] != sys.orig_argv:
         return False
-    is_script = own[-1] == sys.argv[0] and os.path.realpath(own[-1]).endswith(f"{os.sep}dpaudit")
-    return is_script or own[-2:] == ["-m", "dpaudit"] or own[-1] == "-mdpaudit"
+    is_script = prefix[-1] == sys.argv[0] and os.path.realpath(prefix[-1]).endswith(
+        f"{os.sep}dpaudit"
+    )
+    return is_script or prefix[-2:] == ["-m", "dpaudit"] or prefix[-1] == "-mdpaudit"
 
 
 def _end(number: int, _: object) -> None:
@@ -80,9 +81,9 @@ def _end(number: int, _: object) -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Open the null device for each standard stream that is closed. Otherwise the next pipe or file
-    would get the file descriptor of that stream. Standard output is opened for reading only, so
-    that writing to it still fails."""
+    """Open the null device for each standard stream that is closed."""
+    # Otherwise the next pipe or file would get the file descriptor of that stream. Standard output
+    # is opened for reading only, so that writing to it still fails.
     for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)

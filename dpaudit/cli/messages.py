@@ -36,7 +36,7 @@ def folded(text: str) -> str:
 
     lines: list[str] = []
     for line in text.split("\n"):
-        glued = re.sub(_PASTED, lambda found: found[0].replace(" ", _GLUE), line)
+        glued = re.sub(_PASTED, lambda match: match[0].replace(" ", _GLUE), line)
         lines += textwrap.wrap(
             glued,
             _COLUMNS,

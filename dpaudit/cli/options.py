@@ -91,24 +91,23 @@ class SingleOption(click.Option):
     ) -> tuple[Any, ParameterSource]:
         """Return (value, source of the value). Raises UsageError if the option was given two
         different values."""
-        given = opts.get(self.name or "")
-        self._refuse_options(ctx, given)
-        if not isinstance(given, list) or self.multiple:
+        values = opts.get(self.name or "")
+        self._refuse_options(ctx, values)
+        if not isinstance(values, list) or self.multiple:
             return super().consume_value(ctx, opts)
-        for other in given:
-            if other != given[0]:
+        for value in values:
+            if value != values[0]:
                 name = self.opts[0]
                 raise click.UsageError(
-                    f"{name} is given twice, as {given[0]} and {other}; give one of them", ctx
+                    f"{name} is given twice, as {values[0]} and {value}; give one of them", ctx
                 )
-        return super().consume_value(ctx, {**opts, self.name or "": given[0]})
+        return super().consume_value(ctx, {**opts, self.name or "": values[0]})
 
-    def _refuse_options(self, ctx: click.Context, given: Any) -> None:
-        """Raise UsageError if the given value is the name of another option, as in `--samples
-        --seed 1`: then the user has forgotten the value."""
-        options = (one for one in ctx.command.params if isinstance(one, click.Option))
-        known = {name for one in options for name in one.opts}
-        for value in given if isinstance(given, list | tuple) else ():
+    def _refuse_options(self, ctx: click.Context, values: Any) -> None:
+        """Raise UsageError if a value is the name of an option, as in `--samples --seed 1`."""
+        options = (param for param in ctx.command.params if isinstance(param, click.Option))
+        known = {name for param in options for name in param.opts}
+        for value in values if isinstance(values, list | tuple) else ():
             if str(value).partition("=")[0] in known:
                 name, kind = self.opts[0], self.metavar or self.type.name.upper()
                 raise click.UsageError(
@@ -139,17 +138,21 @@ class AuditCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         sections = {
-            title: [one for one in options if getattr(one, "section", SECTIONS[-1]) == title]
+            title: [
+                option for option in options if getattr(option, "section", SECTIONS[-1]) == title
+            ]
             for title in SECTIONS
         }
         if not ctx.meta.get(_COMPLETE):
             sections = {USUAL: sections[USUAL]}
         if len(self.params) <= _MAX_LISTED:
             sections = {"Options": options}
-        for title, some in sections.items():
-            records = [record for one in some if (record := one.get_help_record(ctx))]
+        for title, section_options in sections.items():
+            records = [
+                record for option in section_options if (record := option.get_help_record(ctx))
+            ]
             if not ctx.meta.get(_COMPLETE):
                 records = [(names, _in_a_line(text)) for names, text in records]
             if records:
@@ -159,8 +162,10 @@ class AuditCommand(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)
         if not ctx.meta.get(_COMPLETE):
-            options = (one for one in self.get_params(ctx) if isinstance(one, click.Option))
-            count = sum(not one.hidden for one in options)
+            options = (
+                option for option in self.get_params(ctx) if isinstance(option, click.Option)
+            )
+            count = sum(not option.hidden for option in options)
             formatter.write_paragraph()
             formatter.write_text(f"{ctx.command_path} --help-all explains all {count} options.")
 
@@ -173,11 +178,10 @@ def _show_complete_help(ctx: click.Context, _: click.Parameter, wanted: bool) ->
 
 
 def _in_a_line(text: str) -> str:
-    """Return the first sentence of a help text. Append the default if the help text states one and
-    the result still fits in one line."""
-    first, _, rest = text.partition(". ")
+    """Return the first sentence of a help text, with the default if both fit in one line."""
+    first, _, details = text.partition(". ")
     first = f"{first.removesuffix('.')}."
-    default = rest.partition("Default: ")[2].partition(". ")[0].partition(", ")[0]
+    default = details.partition("Default: ")[2].partition(". ")[0].partition(", ")[0]
     with_default = f"{first} Default: {default.removesuffix('.')}."
     return with_default if default and len(with_default) <= _LINE else first
 
@@ -204,19 +208,18 @@ def command_line(words: Iterable[str]) -> str:
 
 
 def _flags(ctx: click.Context, seed: int) -> Iterator[str]:
-    """Yield the flags and values, as the user typed them, of all options that can change the
-    audit."""
-    given, _, order = ctx.command.make_parser(ctx).parse_args(list(ctx.meta[_WORDS]))
-    drawn = isinstance(seed, DrawnSeed) or isinstance(ctx.params.get("seed"), DrawnSeed)
-    left_out = {*_NOT_REPEATED, *(["seed"] if drawn else [])}
+    """Yield the flags and values, as typed, of all options that can change the audit."""
+    opts, _, order = ctx.command.make_parser(ctx).parse_args(list(ctx.meta[_WORDS]))
+    is_drawn = isinstance(seed, DrawnSeed) or isinstance(ctx.params.get("seed"), DrawnSeed)
+    left_out = {*_NOT_REPEATED, *(["seed"] if is_drawn else [])}
     for param in dict.fromkeys(order):
         if not isinstance(param, click.Option) or param.name in left_out:
             continue
-        flag, values = param.opts[-1], given[param.name]
+        flag, values = param.opts[-1], opts[param.name]
         if param.is_flag:
             yield flag
             continue
         for value in values if param.multiple else values[:1]:
             yield from (flag, value)
-    if drawn:
+    if is_drawn:
         yield from ("--seed", str(seed))

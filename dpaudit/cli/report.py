@@ -85,9 +85,9 @@ def report(
         return exit_codes.FAILURE
     saved.finish()
     if not quiet:
-        said = wrap(_said(ended, len(results) - len(ended), rerun=rerun))
-        click.echo("\n" + "\n".join(said), file=saved.beside)
-    complete = [one for one in results if not isinstance(one.ending, Interrupted)]
+        lines = wrap(_summary(ended, len(results) - len(ended), rerun=rerun))
+        click.echo("\n" + "\n".join(lines), file=saved.beside)
+    complete = [result for result in results if not isinstance(result.ending, Interrupted)]
     missing = unended(len(complete), planned, not_run)
     if missing:
         click.echo(folded(visible(f"error: {file}: {missing}")), err=True)
@@ -95,36 +95,30 @@ def report(
     return exit_codes.NOTHING_FOUND
 
 
-def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
-    """Return sentences on the numbers that the command has checked, and on the facts that no check
-    of a file can prove.
-
-    ended: results with a verdict.
-    errors: number of audits that ended with an error.
-    rerun: whether the audits were repeated.
-    """
+def _summary(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
+    """Say which numbers were checked, and what no check of a file can prove."""
     if not ended:
         subject = "the audit" if errors == 1 else "every audit"
         return f"There was nothing to recheck: {subject} ended with an ERROR."
-    drawn = [one for result in ended for one in result.certificates]
+    certificates = [certificate for result in ended for certificate in result.certificates]
     follows = {
-        "wealth, bounds and p-values follow from the recorded draws": drawn,
+        "wealth, bounds and p-values follow from the recorded draws": certificates,
         "bounds and p-values follow from the recorded guesses": [
-            one for one in ended if one.ending.by_chance and not one.certificates
+            result for result in ended if result.ending.by_chance and not result.certificates
         ],
         "exact numbers follow from the recorded laws": [
-            one for one in ended if not one.ending.by_chance
+            result for result in ended if not result.ending.by_chance
         ],
     }
-    said = f"Rechecked: {'; '.join(text for text, found in follows.items() if found)}."
-    repeated = rerun and bool(drawn)
+    summary = f"Rechecked: {'; '.join(text for text, items in follows.items() if items)}."
+    repeated = rerun and bool(certificates)
     if errors:
-        said += f" Not rechecked{' or repeated' * repeated}: {errors} that ended with an ERROR."
-    if not drawn:
-        return said
+        summary += f" Not rechecked{' or repeated' * repeated}: {errors} that ended with an ERROR."
+    if not certificates:
+        return summary
     if repeated:
-        return f"{said} Repeated with their seeds, the audits gave the same results."
-    return f"{said} {_UNSEEN}"
+        return f"{summary} Repeated with their seeds, the audits gave the same results."
+    return f"{summary} {_UNSEEN}"
 
 
 def read_results(file: Path) -> Document:
@@ -156,7 +150,7 @@ def read_results(file: Path) -> Document:
 
 
 def _recheck_families(results: Sequence[AuditResult], planned: int) -> list[str]:
-    if all(one.family is None for one in results):
+    if all(result.family is None for result in results):
         return []
     from dpaudit.auditing.recheck import recheck_families
 
@@ -211,7 +205,7 @@ def differences(results: Sequence[AuditResult], planned: int, *, quiet: bool) ->
     with auditing() as requests:
         for index, spec in specs.items():
             repeated[index] = run_one(spec, requests, spec.name, quiet=quiet)
-    if any(one.family is not None for one in results):
+    if any(result.family is not None for result in results):
         from dpaudit.auditing.familywise import settled, unsettled
 
         repeated = settled(repeated) if len(results) >= planned else unsettled(repeated)
@@ -236,10 +230,7 @@ def _spec(recorded: AuditResult) -> AuditSpec:
 
 
 def _requested(words: list[str], name: str) -> AuditSpec:
-    """Return the audit of a command line. Raise ValueError if it does not make one audit.
-
-    name: recorded name of the audit.
-    """
+    """Return the audit of a command line. Raise ValueError if it does not make one audit."""
     from dpaudit.cli import run, search  # not needed without --rerun
 
     if words and words[0].startswith(f"{VARIABLE}="):
@@ -258,24 +249,23 @@ def _requested(words: list[str], name: str) -> AuditSpec:
 
 
 def _reason(recorded: AuditResult) -> str | None:
-    """Return the reason why an audit cannot be repeated or why its repetition would prove nothing,
-    or None if it can be repeated."""
+    """Return why an audit cannot be repeated, or its repetition proves nothing; else None."""
     if recorded.command is None or isinstance(recorded.ending, Recorded | Canaries):
         return "the file has no command that makes its draws"
-    if not all(one.reproducible for one in recorded.certificates):
+    if not all(certificate.reproducible for certificate in recorded.certificates):
         return "its seed does not control the mechanism, so a rerun has other draws"
     if isinstance(recorded.ending, Interrupted):
         return "it was interrupted, and a rerun would go on to its planned end"
-    if any(one.evidence.by_clock for one in recorded.certificates):
+    if any(certificate.evidence.by_clock for certificate in recorded.certificates):
         return "the clock set its number of draws (--time), and a rerun may take another number"
     return None
 
 
 def _differences(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
     """Yield the first difference in each field of two results of the same audit."""
-    before, after = _comparable(recorded), _comparable(again)
-    for name in before:
-        for path, *values in _compared(name, name, before[name], after[name]):
+    recorded_fields, repeated_fields = _comparable(recorded), _comparable(again)
+    for name in recorded_fields:
+        for path, *values in _compared(name, name, recorded_fields[name], repeated_fields[name]):
             yield "{}: recorded {}, repeated {}".format(path, *map(shown, values))
             break
 
@@ -295,21 +285,18 @@ def _comparable(result: AuditResult) -> dict[str, Any]:
     return fields
 
 
-def _compared(path: str, name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (path, recorded value, repeated value) for each difference.
-
-    name: the innermost field on the path.
-    """
-    if isinstance(before, dict) and isinstance(after, dict) and before.keys() == after.keys():
-        for key in before:
-            yield from _compared(f"{path}.{key}", key, before[key], after[key])
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for index, both in enumerate(zip(before, after, strict=True)):
-            yield from _compared(f"{path}[{index}]", name, *both)
+def _compared(path: str, name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (path, recorded value, repeated value) for each difference below the field `name`."""
+    if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
+        for key in old:
+            yield from _compared(f"{path}.{key}", key, old[key], new[key])
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, values in enumerate(zip(old, new, strict=True)):
+            yield from _compared(f"{path}[{index}]", name, *values)
     else:
         kind = "" if path.startswith(_INPUTS) else name
-        if _normal(kind, before) != _normal(kind, after):
-            yield path, before, after
+        if _normal(kind, old) != _normal(kind, new):
+            yield path, old, new
 
 
 def _normal(name: str, value: Any) -> str:

@@ -47,7 +47,7 @@ Examples:
 @click.argument(
     "targets", nargs=-1, metavar="[TARGET|FILE.yaml...]", shell_complete=complete_targets
 )
-@some_flags(*(one.name for one in OPTIONS.values() if one.flag))
+@some_flags(*(option.name for option in OPTIONS.values() if option.flag))
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -72,7 +72,7 @@ def run(
     the files named in pyproject.toml, or audits.yaml.
     """
     stdout = ctx.with_resource(set_apart())
-    most = _most_failures(maxfail, exitfirst=exitfirst)
+    max_failures = _most_failures(maxfail, exitfirst=exitfirst)
     settings, project = given_settings(ctx, flags), here()
     targets = _targets(ctx, settings, project)
     requested = _requested(ctx, targets, settings, project, familywise=familywise)
@@ -93,7 +93,7 @@ def run(
     with auditing() as requests:
         debug, is_lone = ctx.meta.get(DEBUG, False), not _are_files(targets)
         outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=is_lone)
-        code = finished(outcomes, specs, printer, results, most)
+        code = finished(outcomes, specs, printer, results, max_failures)
     if journal is None:
         forget(specs)
     return code
@@ -110,14 +110,7 @@ def _targets(ctx: click.Context, settings: dict[str, Any], project: Project) -> 
 
 
 def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
-    """Return the number of failed audits after which the run stops, or None if it never stops
-    early.
-
-    maxfail: value of --maxfail.
-    exitfirst: whether -x was given.
-
-    Raises UsageError if they disagree.
-    """
+    """Return the number of failed audits after which the run stops; None stands for no limit."""
     OPTIONS["maxfail"].read(maxfail)
     if exitfirst and maxfail not in (None, 1):
         raise UsageError(
@@ -139,14 +132,14 @@ def finished(
 
     most: number of failed audits after which the remaining audits are left out; None: no limit.
     """
-    seen: list[AuditResult] = []
+    interim_results: list[AuditResult] = []
     codes: list[int] = []
     try:
         for result, code in outcomes:
             results.add(result)
-            seen.append(result)
+            interim_results.append(result)
             codes.append(code)
-            if len(seen) < len(specs):
+            if len(interim_results) < len(specs):
                 results.keep()
             # An open audit is not printed yet: Holm's procedure may still refute its claim once all
             # audits that share its false-alarm probability have ended.
@@ -155,22 +148,22 @@ def finished(
             if isinstance(result.ending, Interrupted):
                 continue  # `outcomes` raises the exception of the signal
             if most is not None and sum(map(bool, codes)) >= most:
-                results.not_run = [spec.name for spec in specs[len(seen) :]]
+                results.not_run = [spec.name for spec in specs[len(interim_results) :]]
                 break
-        final = _final(seen, len(specs), results)
-        for before, after in zip(seen, final, strict=True):
-            if is_open(before):
-                printer.show(after)
+        final = _final(interim_results, len(specs), results)
+        for interim, result in zip(interim_results, final, strict=True):
+            if is_open(interim):
+                printer.show(result)
     except KeyboardInterrupt:
-        final = _final(seen, len(specs), results)
+        final = _final(interim_results, len(specs), results)
         results.finish()
-        for before, after in zip(seen, final, strict=True):
+        for interim, result in zip(interim_results, final, strict=True):
             # An audit is open until Holm's procedure decides its verdict from the results of all
             # audits. The run was interrupted, so some results are missing: each open audit is
             # printed with the verdict for its own share of the false-alarm probability.
-            if is_open(before):
-                printer.show(after)
-        ended = sum(not isinstance(one.ending, Interrupted) for one in seen)
+            if is_open(interim):
+                printer.show(result)
+        ended = sum(not isinstance(result.ending, Interrupted) for result in interim_results)
         click.echo(f"\n{ended} of {counted(len(specs), 'audit')} finished", err=True)
         if specs[0].journaling.journal is not None:
             again = () if "--resume" in sys.argv else ("--resume",)
@@ -178,12 +171,12 @@ def finished(
             click.echo(f"continue with: {line}", err=True)
         raise
     except (BrokenPipeError, OutputError):
-        _final(seen, len(specs), results)
+        _final(interim_results, len(specs), results)
         results.finish()
         raise
-    for place, (before, after) in enumerate(zip(seen, final, strict=True)):
-        if before.verdict is not after.verdict:
-            codes[place] = exit_codes.of_result(after)
+    for index, (interim, result) in enumerate(zip(interim_results, final, strict=True)):
+        if interim.verdict is not result.verdict:
+            codes[index] = exit_codes.of_result(result)
     results.finish()
     printer.summarise(final, results.not_run)
     return exit_codes.worst(codes)
@@ -196,20 +189,16 @@ def _show(printer: Printer, result: AuditResult) -> None:
         printer.show(result)
 
 
-def _final(seen: Sequence[AuditResult], planned: int, results: Results) -> list[AuditResult]:
-    """Return the final results, and store them in `results`.
-
-    If all planned audits have ended, Holm's procedure decides the verdicts of audits that share one
-    false-alarm probability. Otherwise the results do not change.
-
-    planned: number of planned audits.
-    """
-    if len(seen) < planned:
-        return list(seen)
-    final = settled(seen)
-    for place, (before, after) in enumerate(zip(seen, final, strict=True)):
-        if before != after:
-            results.replace(place, after)
+def _final(
+    interim_results: Sequence[AuditResult], planned: int, results: Results
+) -> list[AuditResult]:
+    """Return the results, settled by Holm's procedure if all audits have ended, and store them."""
+    if len(interim_results) < planned:
+        return list(interim_results)
+    final = settled(interim_results)
+    for index, (interim, result) in enumerate(zip(interim_results, final, strict=True)):
+        if interim != result:
+            results.replace(index, result)
     return final
 
 
@@ -221,8 +210,7 @@ def _requested(
     *,
     familywise: bool,
 ) -> list[AuditSpec]:
-    """Return the audits that the command line asks for. All configuration files are read before the
-    first audit runs."""
+    """Return the audits that the command line asks for."""
     if _are_files(targets):
         paths = [Path(target) for target in targets]
         return _from_files(ctx, paths, settings, project, familywise=familywise)
@@ -279,17 +267,18 @@ def _are_files(targets: Sequence[str]) -> bool:
 
 
 def _check_no_other_file(target: str) -> None:
-    """Raise UsageError if `target` is a folder, a file of results (.json), or a settings file
-    (.toml, .ini, .cfg). A target is an import path or a YAML file."""
-    before, _, name = target.rpartition(":")
-    if before.endswith(_CONFIGURATIONS):
+    """Raise UsageError if a target is neither an import path nor a YAML file."""
+    config, _, name = target.rpartition(":")
+    if config.endswith(_CONFIGURATIONS):
         why = f"{target!r} is no import path; one audit of a file is run by"
-        command = f"dpaudit run {shlex.quote(before)} -k {shlex.quote(name)}"
+        command = f"dpaudit run {shlex.quote(config)} -k {shlex.quote(name)}"
         raise UsageError(f"{why} {command}", code="wrong-kind-of-file")
     path = Path(target)
     if target and path.is_dir() and not (path / "__init__.py").is_file():  # no package
         inside = [*sorted(path.glob("[!.]*.y*ml")), *sorted(path.glob("[!.]*/[!.]*.y*ml"))]
-        file = next((one for one in inside if one.suffix in _CONFIGURATIONS), None)
+        file = next(
+            (candidate for candidate in inside if candidate.suffix in _CONFIGURATIONS), None
+        )
         if file is None:
             raise UsageError(
                 f"{target!r} is a folder without configuration files; give a .yaml file, or the "
@@ -326,13 +315,13 @@ def _from_files(
     # PyYAML.
     from dpaudit.config.loading import load_config
 
-    seen: dict[Path, Path] = {}
+    resolved_paths: dict[Path, Path] = {}
     for path in paths:
-        if path.resolve() in seen:
+        if path.resolve() in resolved_paths:
             raise ConfigurationError(
                 f"the configuration file {str(path)!r} is given twice", code="file-twice"
             )
-        seen[path.resolve()] = path
+        resolved_paths[path.resolve()] = path
     loaded = []
     for path in paths:
         specs = load_config(path, settings, familywise=familywise, project=project)
@@ -372,8 +361,8 @@ def journaled(
 
     journaled = []
     for spec in specs:
-        drawn = seed if isinstance(seed, DrawnSeed) else spec.sampling.seed
-        sampling = replace(spec.sampling, seed=drawn)
+        used_seed = seed if isinstance(seed, DrawnSeed) else spec.sampling.seed
+        sampling = replace(spec.sampling, seed=used_seed)
         journaling = Journaling(journal=journal, resume=resume)
         journaled.append(replace(spec, sampling=sampling, journaling=journaling))
     check_free(journaled)
@@ -390,11 +379,7 @@ def forget(specs: Sequence[AuditSpec]) -> None:
 
 
 def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec]:
-    """Return the audits that the value of -k selects; None selects all of them.
-
-    The pattern `x` selects names that contain x in any case, `not x` all other names, and `=x` the
-    audit that is named exactly x.
-    """
+    """Return the audits that the value of -k (x, not x or =x) selects; None selects all."""
     if pattern is None:
         return list(specs)
     if pattern.startswith("="):
@@ -411,6 +396,5 @@ def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec
 
 
 def _names(spec: AuditSpec) -> tuple[str, ...]:
-    """Return the name of an audit, and the name as printed commands spell it, with control
-    characters written as escapes. -k accepts both."""
+    """Return the name of an audit, and the name as printed commands spell it; -k accepts both."""
     return spec.name, unglued(pasted(f"-k {spec.name}")).removeprefix("-k ")

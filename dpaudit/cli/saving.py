@@ -51,15 +51,15 @@ def destinations(
     inputs: files that must not be replaced.
     formats: the formats that the command supports.
     """
-    given = [parse_report(text, formats) for text in reports]
-    given += [] if json is None else [(FORMATS["json"], json)]
-    inputs, found = set(inputs), list[Destination]()
-    for form, file in given:
+    outputs = [parse_report(text, formats) for text in reports]
+    outputs += [] if json is None else [(FORMATS["json"], json)]
+    inputs, destinations = set(inputs), list[Destination]()
+    for form, file in outputs:
         if file != STDOUT:
             check_writable(file, inputs)
         # Make the path absolute now, since a mechanism may change the working directory.
-        place = file if file == STDOUT else str(Path(file).absolute())
-        if any(_is_same(place, one.file) for one in found):
+        path = file if file == STDOUT else str(Path(file).absolute())
+        if any(_is_same(path, destination.file) for destination in destinations):
             if file == STDOUT:
                 raise UsageError(
                     f"only one report can go to standard output ({file!r}); give the others a "
@@ -70,24 +70,23 @@ def destinations(
                 f"two reports cannot be written to {file!r}; give each its own file",
                 code="options-conflict",
             )
-        found.append(Destination(form, place))
-    if all(one.format is not FORMATS["markdown"] for one in found):
-        found += _summary()
-    for one in found:
-        one.format.check()
-    return found
+        destinations.append(Destination(form, path))
+    if all(destination.format is not FORMATS["markdown"] for destination in destinations):
+        destinations += _summary()
+    for destination in destinations:
+        destination.format.check()
+    return destinations
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same(first: str, second: str) -> bool:
     """Return whether two paths lead to the same file, for example by a symbolic link."""
-    return one == other or (
-        STDOUT not in (one, other) and Path(one).resolve() == Path(other).resolve()
+    return first == second or (
+        STDOUT not in (first, second) and Path(first).resolve() == Path(second).resolve()
     )
 
 
 def _summary() -> list[Destination]:
-    """Return a list with one destination, the step summary of GitHub Actions, or [] if the program
-    does not run in GitHub Actions."""
+    """Return the step summary of GitHub Actions as a destination, if the program runs there."""
     file = os.environ.get(_SUMMARY)
     if not file:
         return []
@@ -105,7 +104,7 @@ class Results:
         stdout: the stream that stands for standard output.
         planned: number of results of a complete run.
         """
-        self._entries: dict[Destination, list[Any]] = {one: [] for one in to}
+        self._entries: dict[Destination, list[Any]] = {destination: [] for destination in to}
         self._planned = planned
         # Names of audits that were not run because the run stopped early.
         self.not_run: Sequence[str] = ()
@@ -115,7 +114,7 @@ class Results:
     def beside(self) -> TextIO:
         """Return the stream for the text report: standard error if another report goes to standard
         output, else standard output."""
-        return sys.stderr if any(one.file == STDOUT for one in self._entries) else self._stdout
+        return sys.stderr if any(to.file == STDOUT for to in self._entries) else self._stdout
 
     def add(self, result: AuditResult) -> None:
         """Add a result to the report of each destination."""
@@ -184,17 +183,16 @@ def add_at_end(path: Path, text: str) -> None:
     `_MAX_SUMMARY_BYTES` bytes, the limit of GitHub Actions."""
     content = _bytes(text)
     with suppress(OSError):
-        before = path.read_bytes() if path.exists() else b""
-        if len(before) + len(content) < _MAX_SUMMARY_BYTES:
+        old_content = path.read_bytes() if path.exists() else b""
+        if len(old_content) + len(content) < _MAX_SUMMARY_BYTES:
             with path.open("ab") as file:
                 # The new content begins with a Markdown heading, which must be at the beginning of
                 # a line.
-                file.write(b"\n" + content if before[-1:] not in (b"", b"\n") else content)
+                file.write(b"\n" + content if old_content[-1:] not in (b"", b"\n") else content)
 
 
 def _bytes(text: str) -> bytes:
-    """Return `text` in UTF-8. A character that UTF-8 cannot encode is written as an escape
-    sequence."""
+    """Return a text in UTF-8, with escapes for characters that it cannot encode."""
     return text.encode(errors="backslashreplace")
 
 
@@ -223,8 +221,7 @@ def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
 
 @contextmanager
 def _writing(path: Path, kind: type[DpauditError] = UsageError) -> Iterator[None]:
-    """Within the `with` block, turn operating-system errors about `path` into errors of the class
-    `kind`."""
+    """Turn operating-system errors about `path` into errors of the class `kind`."""
     try:
         yield
     except (OSError, RuntimeError) as error:  # a RuntimeError for links that lead to themselves
@@ -233,7 +230,7 @@ def _writing(path: Path, kind: type[DpauditError] = UsageError) -> Iterator[None
 
 
 def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
-    if path.exists() and any(Path(one).exists() and path.samefile(one) for one in inputs):
+    if path.exists() and any(Path(file).exists() and path.samefile(file) for file in inputs):
         raise UsageError(
             f"cannot write {path}: it is an input of this audit; name another file",
             code="cannot-write",
@@ -287,16 +284,18 @@ def write_together(texts: Mapping[Path, bytes]) -> None:
 
     texts: contents by path.
     """
-    made: list[Path] = []
+    folders: list[Path] = []
     temporary: dict[Path, Path] = {}
-    kept: list[tuple[Path, Path | None]] = []
+    backups: list[tuple[Path, Path | None]] = []
     try:
         for path, content in texts.items():
             with _writing(path):
-                absent = [one for one in (path.parent, *path.parent.parents) if not one.exists()]
+                absent = [
+                    folder for folder in (path.parent, *path.parent.parents) if not folder.exists()
+                ]
                 for folder in reversed(absent):
                     folder.mkdir()
-                    made.append(folder)
+                    folders.append(folder)
                 temporary[path] = _beside(path)
                 with temporary[path].open("wb") as file:
                     file.write(content)
@@ -304,22 +303,22 @@ def write_together(texts: Mapping[Path, bytes]) -> None:
                     os.fsync(file.fileno())
         for path, new in temporary.items():
             with _writing(path):
-                place = path.resolve()
-                old = new.with_suffix(".old") if place.exists() else None
-                kept.append((place, old))
+                target = path.resolve()
+                old = new.with_suffix(".old") if target.exists() else None
+                backups.append((target, old))
                 if old is not None:
-                    place.rename(old)
-                new.rename(place)
+                    target.rename(old)
+                new.rename(target)
     except BaseException:
-        for place, old in kept:
+        for target, old in backups:
             with suppress(OSError):
-                place.unlink(missing_ok=True) if old is None else old.replace(place)
+                target.unlink(missing_ok=True) if old is None else old.replace(target)
         _remove([*temporary.values()])
-        for folder in reversed(made):
+        for folder in reversed(folders):
             with suppress(OSError):
                 folder.rmdir()
         raise
-    _remove([old for _, old in kept if old is not None])
+    _remove([old for _, old in backups if old is not None])
 
 
 def _remove(paths: Iterable[Path]) -> None:

@@ -32,7 +32,9 @@ from dpaudit.config.project import here
 # Options of `dpaudit run` that `dpaudit search` does not have: those that give the inputs, avoid
 # draws, or concern several audits.
 _LEFT_OUT = ("d1", "d2", "exact", "pattern", "familywise", "exitfirst", "maxfail")
-_FLAGS = tuple(one.name for one in OPTIONS.values() if one.flag and one.name not in _LEFT_OUT)
+_FLAGS = tuple(
+    option.name for option in OPTIONS.values() if option.flag and option.name not in _LEFT_OUT
+)
 
 
 @click.command(
@@ -105,8 +107,11 @@ def audit_of(ctx: click.Context) -> AuditSpec:
         f"dpaudit search {target or '--command …'} --space 'list of number in [0, 1]' "
         "--adjacency add-remove --epsilon 1"
     )
-    said = {**settings, **({"space": settings["search"]} if "search" in settings else {})}
-    check_complete(said, ("space", "adjacency"), "a search", example)
+    checked_settings = {
+        **settings,
+        **({"space": settings["search"]} if "search" in settings else {}),
+    }
+    check_complete(checked_settings, ("space", "adjacency"), "a search", example)
     named = {} if target is None else {"mechanism": target}
     spec = build_spec({**named, **settings}, here())
     command = repeating(ctx, [] if target is None else [target], spec.sampling.seed)

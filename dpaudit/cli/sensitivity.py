@@ -99,10 +99,10 @@ def sensitivity(
     too.
     """
     stdout = ctx.with_resource(set_apart())
-    given = {"space": space, "adjacency": adjacency, "claimed": claimed}
+    required = {"space": space, "adjacency": adjacency, "claimed": claimed}
     example = f"dpaudit sensitivity {function} {_EXAMPLE}"
-    check_given(given, f"a search for a sensitivity looks like {example}")
-    place = record_place(json)
+    check_given(required, f"a search for a sensitivity looks like {example}")
+    file = record_place(json)
     split(function)
     settings = given_settings(ctx, flags)
     named = {name: settings[name] for name in _TARGET if name in settings}
@@ -125,7 +125,7 @@ def sensitivity(
         )
     from dpaudit.reports.sensitivity import as_json, render
 
-    show_and_save(render(result, quiet=quiet), partial(as_json, result), place, stdout)
+    show_and_save(render(result, quiet=quiet), partial(as_json, result), file, stdout)
     return exit_codes.VIOLATION if result.exceeded else exit_codes.NOTHING_FOUND
 
 

@@ -27,11 +27,11 @@ from dpaudit.config.building import build_spec
 from dpaudit.tracing.runs.running import end_run
 from dpaudit.tracing.trace import SEEDS, trace_pair
 
-_CALLED = (
+_CALL = (
     *("init", "call", "factory", "batch_arg", "data_arg", "rng_arg", "post_process"),
     *("python", "isolate", "timeout", "memory_limit", "repeat"),
 )
-_CLAIM = tuple(one.name for one in owned("claim") if one.flag)
+_CLAIM = tuple(option.name for option in owned("claim") if option.flag)
 _EXAMPLE = "--d1 '[1, 2]' --d2 '[1]' --epsilon 1"
 # Claim to use internally if the user gives none. The report then lists the privacy cost of each
 # line of the mechanism's code, and does not compare these costs with the claim.
@@ -46,7 +46,7 @@ Example:
   dpaudit trace mine.py:noisy_count --d1 '[1, 2]' --d2 '[1]' --epsilon 1""",
 )
 @click.argument("target", metavar="TARGET", shell_complete=complete_targets)
-@some_flags("d1", "d2", "params", *_CALLED, "as", *_CLAIM)
+@some_flags("d1", "d2", "params", *_CALL, "as", *_CLAIM)
 @option(
     "--follow",
     multiple=True,
@@ -109,14 +109,14 @@ def trace(
     has_claim = "claim" in settings
     settings.setdefault("claim", _ANY_CLAIM)
     check_complete(settings, ("d1", "d2"), "a trace", f"dpaudit trace {target} {_EXAMPLE}")
-    place = record_place(json)
+    file = record_place(json)
     spec = build_spec({"mechanism": target, **settings})
     warn_of_inputs(spec.pairs, spec.group)
     seconds = OPTIONS["time"].read(time) or _TRACE_SECONDS
     # A traced run stops at the first noise that it draws after `seconds`. A run that draws no noise
     # is interrupted `_GRACE_SECONDS` seconds later.
     with heeded(), kept_from_leaving(), over_after(seconds + _GRACE_SECONDS, end_run):
-        found = trace_pair(
+        result = trace_pair(
             spec.target,
             spec.pairs[0].d1,
             spec.pairs[0].d2,
@@ -128,8 +128,8 @@ def trace(
         )
     from dpaudit.reports.trace import as_json, render
 
-    text = render(found, quiet=quiet, verbose=verbose)
-    show_and_save(text, partial(as_json, found), place, stdout)
-    if found.causes:
+    text = render(result, quiet=quiet, verbose=verbose)
+    show_and_save(text, partial(as_json, result), file, stdout)
+    if result.causes:
         return exit_codes.VIOLATION
-    return exit_codes.NOTHING_FOUND if found.understood else exit_codes.UNDERPOWERED
+    return exit_codes.NOTHING_FOUND if result.understood else exit_codes.UNDERPOWERED

@@ -117,22 +117,23 @@ def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
     instead of a file and a line.
     """
     check_audit_keys(settings)
-    given = _given(settings)
-    if not str(given.get("name", "audit")).strip():
-        why = f"={given['name']!r} says nothing; give the audit a name, or leave it out"
+    values = _without_nulls(settings)
+    if not str(values.get("name", "audit")).strip():
+        why = f"={values['name']!r} says nothing; give the audit a name, or leave it out"
         raise problem(("name",), Name("name"), why, code="option-invalid")
-    if given.get("seed") == "random":
-        given["seed"] = DrawnSeed(secrets.randbelow(2**32))
-    spec = _spec(decoded(given), base)
+    if values.get("seed") == "random":
+        values["seed"] = DrawnSeed(secrets.randbelow(2**32))
+    spec = _spec(decoded(values), base)
     request = _request({**settings, "name": spec.name}, base)
     origin = Origin(request=request, files=named_files(settings, base), flags=frozenset(OF_THE_RUN))
     return replace(spec, origin=origin)
 
 
 def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:
-    """Return the settings of an audit as its result stores them, together with the folder of their
-    file. Return None if JSON cannot hold them without loss."""
-    plain = {key: value for key, value in _given(settings).items() if key not in _NOT_REPEATED}
+    """Return the settings as a result stores them; None if JSON cannot hold them without loss."""
+    plain = {
+        key: value for key, value in _without_nulls(settings).items() if key not in _NOT_REPEATED
+    }
     request = {"folder": None if base is None else str(base), "settings": plain}
     try:
         return request if json.loads(json.dumps(request, allow_nan=False)) == request else None
@@ -140,46 +141,45 @@ def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None
         return None
 
 
-def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings without the keys whose value is null. The keys d1 and d2 stay, since a
-    dataset may be null."""
+def _without_nulls(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings without null values, except d1 and d2: a dataset may be null."""
     return {
         key: value for key, value in settings.items() if value is not None or key in ("d1", "d2")
     }
 
 
-def _spec(given: Settings, base: Folder) -> AuditSpec:
-    if "samples" in given and "time" in given:
+def _spec(settings: Settings, base: Folder) -> AuditSpec:
+    if "samples" in settings and "time" in settings:
         raise conflict(("time",), *TWO_BUDGETS)
-    names = [option.name for option in owned("audit") if option.name in given]
-    options: dict[str, Any] = {"workers": "auto", **{name: given[name] for name in names}}
+    names = [option.name for option in owned("audit") if option.name in settings]
+    options: dict[str, Any] = {"workers": "auto", **{name: settings[name] for name in names}}
     if "range" in options:
         with about("range"):
             options["range"] = tuple(map(with_tuples, options["range"]))
     if "attacks" in options:
         options["attacks"] = tuple(located(attack, base) for attack in options["attacks"])
-    once = target_of(given, base)
+    once = target_of(settings, base)
     with about("repeat"):
-        target = repeated(once, given.get("repeat", DEFAULTS["repeat"]))
+        target = repeated(once, settings.get("repeat", DEFAULTS["repeat"]))
     # With `claim: {from: library}`, the library of the mechanism is asked for its claim.
-    own = None if "from" in given.get("claim", {}) else _claims(given, base)
-    search = _search(given, base)
-    pairs = _pairs(given, base) if search is None else ()
+    claims = None if "from" in settings.get("claim", {}) else _claims(settings, base)
+    search = _search(settings, base)
+    pairs = _pairs(settings, base) if search is None else ()
     claimed_by = None
-    if own is None:
-        claim, claimed_by = _library_claim(given, target, pairs, base)
-        own = claim, None
+    if claims is None:
+        claim, claimed_by = _library_claim(settings, target, pairs, base)
+        claims = claim, None
     try:
         records = records_of(options)
         return AuditSpec(
-            name=given.get("name") or _name(target),
+            name=settings.get("name") or _name(target),
             target=target,
             pairs=pairs,
             search=search,
-            claim=own[0],
+            claim=claims[0],
             claimed_by=claimed_by,
-            group=_group(given),
-            grouped=own[1],
+            group=_group(settings),
+            grouped=claims[1],
             no_trace=options.get("no_trace", DEFAULTS["no_trace"]),
             sampling=records.sampling,
             statistics=records.statistics,
@@ -198,28 +198,26 @@ def _name(target: AnyTarget) -> str:
     )
 
 
-def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return (claim to audit, grouped) for the settings of an audit. grouped: the claim for one
-    record and the number of records; None if the inputs differ in one record."""
-    if "claim" not in given:
+def _claims(settings: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None]:
+    """Return (claim to audit, its `Grouped`), as `build_claims` does."""
+    if "claim" not in settings:
         raise missing((), "the audit has no claim; give e.g. claim: {epsilon: 1}")
-    parameters = dict(given["claim"])
+    parameters = dict(settings["claim"])
     definition = parameters.pop("definition", None)
     if definition is not None and not isinstance(definition, str):
         raise refusal(("claim", "definition"), f"={definition!r} must be a name")
     parameters.pop("group", None)
-    size = _group(given)
+    size = _group(settings)
     with about("claim"):
         claim = make_claim(_with_functions(parameters, base), definition)
         return (claim, None) if size == 1 else (group(claim, size), Grouped(size, claim))
 
 
 def _library_claim(
-    given: Settings, target: AnyTarget, pairs: Sequence[NeighbouringPair], base: Folder
+    settings: Settings, target: AnyTarget, pairs: Sequence[NeighbouringPair], base: Folder
 ) -> tuple[PrivacyClaim, ClaimSource]:
-    """Ask the library of the mechanism which claim it makes. Return (claim, name of the library's
-    call or attribute that stated the claim)."""
-    parameters = dict(given["claim"])
+    """Return the claim that the library of the mechanism makes, and its source."""
+    parameters = dict(settings["claim"])
     source = parameters.pop("from")
     with about("claim"):
         OPTIONS["from"].read(source)
@@ -229,7 +227,7 @@ def _library_claim(
             raise conflict(("claim", key), Name("from"), why, Name(key))
         if delta is not None:
             delta = checked_delta("delta", delta)
-        adjacency = parse_adjacency(given.get("adjacency"), base)
+        adjacency = parse_adjacency(settings.get("adjacency"), base)
         # Imported here to save time, since most users state the claim themselves.
         from dpaudit.adapters.asking import library_claim
 
@@ -239,119 +237,113 @@ def _library_claim(
             raise PlacedError(("mechanism",), error) from error
 
 
-def _group(given: Settings) -> Any:
+def _group(settings: Settings) -> Any:
     """Return the number of records in which the two inputs may differ, as the user wrote it."""
-    return given["claim"].get("group", DEFAULTS["group"])
+    return settings["claim"].get("group", DEFAULTS["group"])
 
 
-def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
-    """Return the parameters of a claim, after texts that stand for a file, function or table were
-    converted.
-
-    The import path of an adversary stays a text, since every worker imports it itself; it only gets
-    the folder `base`, so that workers find its file. The import path of a trade-off function is
-    replaced by the function, and a table such as "[[0, 1], [1, 0]]" by a list of points.
-    """
-    found = dict(given)
-    for one in parameters():
-        text = found.get(one.name)
+def _with_functions(settings: dict[str, Any], base: Folder) -> dict[str, Any]:
+    """Return the parameters of a claim, with texts for functions and tables converted."""
+    # The import path of an adversary stays a text, since every worker imports it itself; it only
+    # gets the folder `base`, so that workers find its file.
+    values = dict(settings)
+    for parameter in parameters():
+        text = values.get(parameter.name)
         if not isinstance(text, str):
             continue
-        if "path" in one.forms:
-            found[one.name] = located(text, base)
-        if "table" in one.forms and text.startswith("["):
+        if "path" in parameter.forms:
+            values[parameter.name] = located(text, base)
+        if "table" in parameter.forms and text.startswith("["):
             try:
-                found[one.name] = parse_dataset(text)
+                values[parameter.name] = parse_dataset(text)
             except DatasetError:
                 why = f"={text!r} must be a list of pairs, such as [[0, 1], [1, 0]]"
-                raise ClaimError(Name(one.name), why, code="option-invalid") from None
-        elif "function" in one.forms:
-            found[one.name] = resolve(located(text, base))
-            found.setdefault("name", text)
-    return found
+                raise ClaimError(Name(parameter.name), why, code="option-invalid") from None
+        elif "function" in parameter.forms:
+            values[parameter.name] = resolve(located(text, base))
+            values.setdefault("name", text)
+    return values
 
 
-def _search(given: Settings, base: Folder) -> PairSearch | None:
-    """Return the search that chooses the pairs of an audit; None if the settings state the
-    pairs."""
-    if "search" not in given:
+def _search(settings: Settings, base: Folder) -> PairSearch | None:
+    """Return the search that chooses the pairs; None if the settings state the pairs."""
+    if "search" not in settings:
         return None
     for key in ("d1", "d2", "pairs"):
-        if key in given:
+        if key in settings:
             raise conflict((key,), f"give either search, or {key}, not both")
-    if _group(given) != 1:
+    if _group(settings) != 1:
         why = "a search is for inputs that differ in one record; leave out "
         raise conflict(("claim", "group"), why, Name("group"))
-    said = given["search"]
-    settings = dict(said) if isinstance(said, Mapping) else {"space": said}
-    check_keys(settings, SEARCH_KEYS, ("search",))
-    if "space" not in settings:
+    value = settings["search"]
+    search = dict(value) if isinstance(value, Mapping) else {"space": value}
+    check_keys(search, SEARCH_KEYS, ("search",))
+    if "space" not in search:
         raise missing(("search",), "search has no space; give e.g. space: list of number in [0, 1]")
     with about("adjacency"):
-        adjacency = parse_adjacency(given.get("adjacency"), base)
+        adjacency = parse_adjacency(settings.get("adjacency"), base)
     # Imported here to save time, since most settings state the pairs.
     from dpaudit.searching.search import neighbour_search
 
     with about("search"):
         return neighbour_search(
-            settings["space"],
+            search["space"],
             adjacency,
-            form=given.get("as"),
-            inside=settings.get("inside", False),
-            outside=settings.get("outside", False),
-            keep=settings.get("keep", 1),
+            form=settings.get("as"),
+            inside=search.get("inside", False),
+            outside=search.get("outside", False),
+            keep=search.get("keep", 1),
             base=base,
-            elsewhere="python" in given,
+            elsewhere="python" in settings,
         )
 
 
-def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
-    if "pairs" in given:
-        if "d1" in given or "d2" in given:
+def _pairs(settings: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
+    if "pairs" in settings:
+        if "d1" in settings or "d2" in settings:
             raise conflict(("pairs",), "give either pairs, or d1 and d2, not both")
         pairs = [
-            _pair(one, given, base, ("pairs", index)) for index, one in enumerate(given["pairs"])
+            _pair(entry, settings, base, ("pairs", index))
+            for index, entry in enumerate(settings["pairs"])
         ]
-        return tuple(_with_unique_labels(pairs, ["name" in one for one in given["pairs"]]))
+        return tuple(_with_unique_labels(pairs, ["name" in entry for entry in settings["pairs"]]))
     for key in ("d1", "d2"):
-        if key not in given:
+        if key not in settings:
             raise missing((), f"the audit has no {key}; give two neighbouring datasets, d1 and d2")
-    return (_pair({"d1": given["d1"], "d2": given["d2"]}, given, base, ()),)
+    return (_pair({"d1": settings["d1"], "d2": settings["d2"]}, settings, base, ()),)
 
 
 def _with_unique_labels(
     pairs: Sequence[NeighbouringPair], named: Sequence[bool]
 ) -> Iterator[NeighbouringPair]:
-    """Yield the pairs, each with a label of its own. If several pairs without a name have the same
-    label, each of them gets its number in front, such as `pair 2: d1 = 0, d2 = 1`.
-
-    named: for each pair, whether the user gave it a name.
-    """
-    often = Counter(one.label for one in pairs)
-    for number, (one, has_name) in enumerate(zip(pairs, named, strict=True), 1):
-        is_alone = has_name or often[one.label] == 1
-        yield one if is_alone else replace(one, label=f"pair {number}: {one.label}")
+    """Yield the pairs. If unnamed pairs share a label, each gets its number: `pair 2: …`."""
+    often = Counter(pair.label for pair in pairs)
+    for number, (pair, has_name) in enumerate(zip(pairs, named, strict=True), 1):
+        is_alone = has_name or often[pair.label] == 1
+        yield pair if is_alone else replace(pair, label=f"pair {number}: {pair.label}")
 
 
-def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> NeighbouringPair:
-    form: str | None = given.get("as")
-    if form in LIBRARIES and "command" in given:
+def _pair(entry: Settings, settings: Settings, base: Folder, path: Path) -> NeighbouringPair:
+    form: str | None = settings.get("as")
+    if form in LIBRARIES and "command" in settings:
         why = f"={form!r} is for a mechanism under Python; a command reads JSON"
         raise conflict(("as",), Name("as"), why)
     # If another Python interpreter runs the mechanism, no data frame is made here: the process of
     # the mechanism makes the data frames with its own libraries.
-    load = partial(load_dataset, form=form, base=base, elsewhere="python" in given)
+    load = partial(load_dataset, form=form, base=base, elsewhere="python" in settings)
     with about(*path, "d1"):
-        d1 = load(one["d1"])
+        d1 = load(entry["d1"])
     with about(*path, "d2"):
-        d2 = load(one["d2"])
-    own, place = (one, path) if "adjacency" in one else (given, ())
-    with about(*place, "adjacency"):
-        adjacency = parse_adjacency(own.get("adjacency"), base)
-    label = one.get("name") or describe_pair(written(one["d1"], base), written(one["d2"], base))
+        d2 = load(entry["d2"])
+    source, source_path = (entry, path) if "adjacency" in entry else (settings, ())
+    with about(*source_path, "adjacency"):
+        adjacency = parse_adjacency(source.get("adjacency"), base)
+    label = entry.get("name") or describe_pair(
+        written(entry["d1"], base), written(entry["d2"], base)
+    )
     pair = NeighbouringPair(d1, d2, adjacency, label)
     with about(*path, "d2"):
-        check_pair(pair, _group(given))
+        check_pair(pair, _group(settings))
     return pair
 
 
@@ -400,15 +392,15 @@ def _files(name: str, base: pathlib.Path | None) -> Iterator[pathlib.Path]:
 
 def _of_module(name: str) -> Iterator[pathlib.Path]:
     """Yield paths where the source file of a module may be, without importing the module."""
-    first, *rest = name.split(".")
+    first, *submodules = name.split(".")
     make_importable(os.getcwd())
     spec = None
     with suppress(Exception):
         spec = find_spec(first)
     if spec is None:
         return
-    if not rest:
+    if not submodules:
         yield from [pathlib.Path(spec.origin)] if spec.origin else []
-    for folder in spec.submodule_search_locations or () if rest else ():
-        module = pathlib.Path(folder, *rest)
+    for folder in spec.submodule_search_locations or () if submodules else ():
+        module = pathlib.Path(folder, *submodules)
         yield from (module.with_suffix(".py"), module / "__init__.py")

@@ -44,10 +44,10 @@ from dpaudit.wording import shown
 # Keys of the two inputs in a configuration file.
 _INPUTS = ("d1", "d2")
 # Keys of values that are passed to a mechanism.
-_GIVEN = (*_INPUTS, "params", "init")
+_ARGUMENTS = (*_INPUTS, "params", "init")
 # Keys of values that are passed to a mechanism or returned by it. Strings in these values are
 # checked for words such as `yes`, which YAML 1.1 reads as Booleans.
-_VALUES = (*_GIVEN, "range", "matrix")
+_VALUES = (*_ARGUMENTS, "range", "matrix")
 # Keys whose lists or mappings are searched for the keys in `_VALUES`, the keys of values that a
 # mechanism takes or returns, such as d1.
 _AROUND_VALUES = ("audits", "defaults", "pairs", "compose", "search")
@@ -166,13 +166,13 @@ def audit_names(path: pathlib.Path) -> list[str]:
 
     Raises ConfigurationError for a file that cannot be read.
     """
-    content, found = Document(path).content, list[str]()
+    content, names = Document(path).content, list[str]()
     entries = content["audits"] if _has_shape(content) else ()
-    for index in (place for place, one in enumerate(entries) if isinstance(one, Mapping)):
+    for index in (i for i, entry in enumerate(entries) if isinstance(entry, Mapping)):
         with suppress(PlacedError):
             for settings in expanded_settings(content, index):
-                found += [default_name(one) for one in with_curve(settings)]
-    return found
+                names += [default_name(audit) for audit in with_curve(settings)]
+    return names
 
 
 class Document:
@@ -200,8 +200,12 @@ class Document:
             node = compose(text)
             self.content = construct(node)
         except YamlError as error:
-            place = "".join(f":{one}" for one in (error.line, error.column) if one is not None)
-            raise ConfigurationError(f"{path}{place}: {error}", code=error.code) from None
+            location = "".join(
+                f":{coordinate}"
+                for coordinate in (error.line, error.column)
+                if coordinate is not None
+            )
+            raise ConfigurationError(f"{path}{location}: {error}", code=error.code) from None
         self.lines = dict(_lines(node))
         self.misread = list(dict.fromkeys(_misread(node, text)))
         self.doubted = list(dict.fromkeys(_doubted(node)))
@@ -253,18 +257,18 @@ class Document:
         """
         if path and path[0] in flags:
             return self.locate(())
-        own: Path = ("audits", index, *path)
+        entry_path: Path = ("audits", index, *path)
         inherited: Path = ("defaults", *path)
-        is_inherited = path and own[:3] not in self.lines and inherited[:2] in self.lines
-        return self.locate(inherited if is_inherited else own)
+        is_inherited = path and entry_path[:3] not in self.lines and inherited[:2] in self.lines
+        return self.locate(inherited if is_inherited else entry_path)
 
 
 def _read(path: pathlib.Path) -> str:
     try:
         return read_text(path)
     except FileNotFoundError:
-        folder = next(one for one in (*path.parents, pathlib.Path()) if one.is_dir())
-        known = sorted(one.name for one in folder.glob("*.y*ml"))
+        folder = next(parent for parent in (*path.parents, pathlib.Path()) if parent.is_dir())
+        known = sorted(file.name for file in folder.glob("*.y*ml"))
         raise ConfigurationError(
             f"there is no configuration file {str(path)!r}.{near_file(path) or list_names(known)}",
             code="file-not-found",
@@ -292,12 +296,7 @@ def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
 
 
 def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, message) for each unquoted text that YAML reads as a string, although it looks
-    like another Python value, such as `None`.
-
-    node: root of the parsed YAML document.
-    text: text of the document.
-    """
+    """Yield (line, message) for each text that looks like another Python value, such as `None`."""
     for key, value in _values(node):
         written = text[value.start_mark.index : value.end_mark.index]
         # The tag !!str states that the value is text.
@@ -308,21 +307,16 @@ def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
 
 
 def _doubted(node: Any) -> Iterator[tuple[int, str]]:
-    """Yield (line, warning) for each string that is passed to a mechanism and that YAML 1.1 would
-    read as a Boolean, such as `yes`. node: root of the parsed YAML document."""
+    """Yield (line, warning) for each input that YAML 1.1 would read as a Boolean, such as `yes`."""
     for key, value in _values(node):
-        if key.value in _GIVEN:
+        if key.value in _ARGUMENTS:
             yield from (
-                (line_of(key), f"{key.value}: {one}") for one in doubted(value, in_file=True)
+                (line_of(key), f"{key.value}: {doubt}") for doubt in doubted(value, in_file=True)
             )
 
 
 def _values(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:
-    """Yield (key, value), both as YAML nodes, for the values in a document that are passed to a
-    mechanism or returned by it, such as the value of `d1`.
-
-    path: keys that lead from the top of the document to `node`.
-    """
+    """Yield (key, value), both as YAML nodes, for the keys in `_VALUES` below `node`."""
     if node is None:
         return
     if node.id == "mapping":
@@ -342,8 +336,8 @@ def is_of_results(text: str) -> bool:
     if not text.lstrip().startswith("{"):
         return False
     with suppress(ValueError, RecursionError):
-        found = json.loads(text)
-        audits = found.get("audits")
+        document = json.loads(text)
+        audits = document.get("audits")
         first = audits[0] if isinstance(audits, list) and audits else None
         return isinstance(first, Mapping) and {"verdict", "ending"} <= first.keys()
     return False
@@ -370,20 +364,21 @@ def _file_problems(content: Any) -> Iterator[PlacedError]:
             f"version={content['version']!r} is not known; this dpaudit reads version {VERSION}",
             code="version-unknown",
         )
-    for one in owned("file"):
-        if not isinstance(content.get(one.name, False), bool):
-            yield refusal((one.name,), f"={shown(content[one.name])} must be {one.must}")
+    for option in owned("file"):
+        if not isinstance(content.get(option.name, False), bool):
+            why = f"={shown(content[option.name])} must be {option.must}"
+            yield refusal((option.name,), why)
     audits, defaults = content.get("audits"), content.get("defaults")
     if not isinstance(audits, list) or not audits:
-        said = "audits must be a list with at least one audit; begin each audit with a dash"
-        yield problem(("audits",), said, code="configuration-shape")
+        message = "audits must be a list with at least one audit; begin each audit with a dash"
+        yield problem(("audits",), message, code="configuration-shape")
         return
     placed: list[tuple[Path, Any]] = [] if defaults is None else [(("defaults",), defaults)]
-    for path, settings in [*placed, *((("audits", i), one) for i, one in enumerate(audits))]:
+    for path, settings in [*placed, *((("audits", i), entry) for i, entry in enumerate(audits))]:
         if not isinstance(settings, Mapping):
-            given = "an empty value" if settings is None else repr(settings)
+            value = "an empty value" if settings is None else repr(settings)
             name = f"{path[0]}=" if len(path) == 1 else ""
-            why = f"{name}{given} must be a mapping with keys such as mechanism and claim"
+            why = f"{name}{value} must be a mapping with keys such as mechanism and claim"
             yield problem(path, why, code="configuration-shape")
 
 

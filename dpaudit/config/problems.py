@@ -73,10 +73,10 @@ def reported(locate: Locate, flags: Collection[str] = ()) -> Iterator[None]:
     """
     try:
         yield
-    except PlacedError as found:
-        parts = found.error.spelled(lambda name: name if name in flags else str(name))
-        error = type(found.error)(locate(found.path), *parts, code=found.error.code)
-        raise error from found.error.__cause__
+    except PlacedError as placed:
+        parts = placed.error.spelled(lambda name: name if name in flags else str(name))
+        error = type(placed.error)(locate(placed.path), *parts, code=placed.error.code)
+        raise error from placed.error.__cause__
 
 
 def located(error: PlacedError, locate: Locate) -> DpauditError:
@@ -84,5 +84,5 @@ def located(error: PlacedError, locate: Locate) -> DpauditError:
     try:
         with reported(locate):
             raise error
-    except DpauditError as found:
-        return found
+    except DpauditError as reported_error:
+        return reported_error

@@ -58,10 +58,10 @@ class Project:
 
         given: settings of the audit. A key with a value here is not inherited.
         """
-        found = {key for key in self.settings if key in keys and given.get(key) is None}
+        names = {key for key in self.settings if key in keys and given.get(key) is None}
         if given.get("time") is not None:
-            found.discard("samples")
-        return found - set(REQUIRED) if given.get("allow_underpowered") else found
+            names.discard("samples")
+        return names - set(REQUIRED) if given.get("allow_underpowered") else names
 
     def beneath(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> dict[str, Any]:
         """Return the settings of an audit, with the project's defaults for missing settings.
@@ -88,17 +88,17 @@ class Project:
     def files(self) -> list[str]:
         """Return the configuration files that `dpaudit run` runs if the command line names none.
         Raises UsageError if there are none."""
-        for one in self.audits:
-            if not one.is_file():
+        for file in self.audits:
+            if not file.is_file():
                 from dpaudit.inputs.files import near_file
 
                 raise UsageError(
-                    f"{self.file}: audits names {str(one)!r}, and there is no such file; correct "
-                    f"the name, or leave it out.{near_file(one)}",
+                    f"{self.file}: audits names {str(file)!r}, and there is no such file; correct "
+                    f"the name, or leave it out.{near_file(file)}",
                     code="file-not-found",
                 )
         if self.audits:
-            return [os.path.relpath(one) for one in self.audits]
+            return [os.path.relpath(file) for file in self.audits]
         if Path(DEFAULT_FILE).is_file():
             return [DEFAULT_FILE]
         raise UsageError(
@@ -120,11 +120,11 @@ def project_of(folder: Path) -> Project:
     Raises ConfigurationError if the file is not valid TOML, or if the table has an unknown key or a
     wrong value.
     """
-    for one in (folder, *folder.parents):
-        file = one / "pyproject.toml"
-        found = _table(file)
-        if found is not None:
-            return _checked(file, found)
+    for parent in (folder, *folder.parents):
+        file = parent / "pyproject.toml"
+        table = _table(file)
+        if table is not None:
+            return _checked(file, table)
     return NO_PROJECT
 
 
@@ -134,8 +134,7 @@ def here() -> Project:
 
 
 def _table(file: Path) -> Any:
-    """Return the table `[tool.dpaudit]` of a pyproject.toml file; None if there is no file or no
-    table."""
+    """Return the table `[tool.dpaudit]` of a file; None if there is no file or no table."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -151,8 +150,8 @@ def _table(file: Path) -> Any:
     return tool.get("dpaudit") if isinstance(tool, dict) else None
 
 
-def _checked(file: Path, found: Any) -> Project:
-    if not isinstance(found, dict):
+def _checked(file: Path, table: Any) -> Project:
+    if not isinstance(table, dict):
         raise ConfigurationError(
             f"{file}: [tool.dpaudit] must be a table", code="configuration-shape"
         )
@@ -161,7 +160,7 @@ def _checked(file: Path, found: Any) -> Project:
     from dpaudit.wording import did_you_mean
 
     settings: dict[str, Any] = {}
-    for key, value in found.items():
+    for key, value in table.items():
         if key not in SETTINGS:
             raise ConfigurationError(
                 f"{file}: unknown key {key!r} in [tool.dpaudit]; known: {', '.join(SETTINGS)}."

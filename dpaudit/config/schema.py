@@ -22,17 +22,21 @@ from dpaudit.wording import did_you_mean_or_known, shown
 
 VERSION = 1
 
-TARGET_KEYS = tuple(one.name for one in owned("mechanism"))
-AUDIT_KEYS = tuple(one.name for one in owned("mechanism", "inputs", "audit"))
+TARGET_KEYS = tuple(option.name for option in owned("mechanism"))
+AUDIT_KEYS = tuple(option.name for option in owned("mechanism", "inputs", "audit"))
 SEARCH_KEYS = ("space", "inside", "outside", "keep")
 PAIR_KEYS = ("d1", "d2", "adjacency", "name")
-OF_THE_FILE = tuple(one.name for one in owned("file"))
+OF_THE_FILE = tuple(option.name for option in owned("file"))
 FILE_KEYS = ("version", "audits", "defaults", *OF_THE_FILE)
 # Parameters of claims that a file can set but no command-line flag. `name` is not among them, since
 # the key `name` of an audit is the audit's name.
-_UNFLAGGED = tuple(one.name for one in parameters() if not one.has_flag and one.name != "name")
-CLAIM_KEYS = (*(one.name for one in owned("claim")), *_UNFLAGGED, "curve")
-OF_THE_RUN = tuple(one.name for one in owned("run"))
+_UNFLAGGED = tuple(
+    parameter.name
+    for parameter in parameters()
+    if not parameter.has_flag and parameter.name != "name"
+)
+CLAIM_KEYS = (*(option.name for option in owned("claim")), *_UNFLAGGED, "curve")
+OF_THE_RUN = tuple(option.name for option in owned("run"))
 
 _defined = partial(
     msgspec.defstruct, kw_only=True, forbid_unknown_fields=True, rename={"as_": "as"}
@@ -40,18 +44,14 @@ _defined = partial(
 
 
 def _optional(option: Option, kind: Any) -> tuple[str, Any, Any]:
-    """Return (name, type, default) of the field of a msgspec struct that holds an optional setting.
-
-    option: the setting, from the table of options.
-    kind: type of its value.
-    """
+    """Return (name, type, default) of a field of a msgspec struct for an optional setting."""
     name = f"{option.name}_" if iskeyword(option.name) else option.name
     return name, Annotated[kind | UnsetType, Meta(description=option.must)], UNSET
 
 
 _TARGET: Any = _defined(
     "TargetSettings",
-    [_optional(one, one.in_files) for one in owned("mechanism")],
+    [_optional(option, option.in_files) for option in owned("mechanism")],
     namespace={"__doc__": "One mechanism."},
 )
 _PAIR: Any = _defined(
@@ -75,20 +75,20 @@ def schema() -> dict[str, Any]:
         namespace={"__doc__": "One audit."},
     )
     all_audits = Annotated[list[audit], Meta(min_length=1, description="a list of audits")]
-    own = "a mapping of default keys, for every audit that does not set its own"
+    description = "a mapping of default keys, for every audit that does not set its own"
     file = _defined(
         "ConfigurationFile",
         [
             ("version", Annotated[Literal[1], Meta(description="1, the version of this format")]),
             ("audits", all_audits),
-            ("defaults", Annotated[audit | UnsetType, Meta(description=own)], UNSET),
-            *(_optional(one, one.in_files) for one in owned("file")),
+            ("defaults", Annotated[audit | UnsetType, Meta(description=description)], UNSET),
+            *(_optional(option, option.in_files) for option in owned("file")),
         ],
         namespace={"__doc__": "A batch of audits for dpaudit run."},
     )
-    found = msgspec.json.schema(file)
-    found["$defs"]["AuditSettings"]["properties"]["claim"].update(_claim_schema())
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+    document = msgspec.json.schema(file)
+    document["$defs"]["AuditSettings"]["properties"]["claim"].update(_claim_schema())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document}
 
 
 def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
@@ -97,9 +97,9 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
     path: keys and list indices that lead from the top of the file to the settings.
     """
     for key, value in settings.items():
-        place = _proper_place(key, value)
-        if place:
-            raise _misplaced((*path, key), f"{key!r} belongs {place}")
+        location = _proper_place(key, value)
+        if location:
+            raise _misplaced((*path, key), f"{key!r} belongs {location}")
     claim = settings.get("claim")
     for key in claim if isinstance(claim, Mapping) else ():
         if key != "name" and key in AUDIT_KEYS:
@@ -113,8 +113,7 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
 
 
 def _proper_place(key: str, value: Any) -> str:
-    """For a key that may not stand directly in an audit, return the place where it belongs, in
-    words for a message, such as `in claim: {epsilon: 1}`. Return "" for any other key."""
+    """Return where a misplaced key belongs, such as `in claim: {epsilon: 1}`; else ""."""
     if key in CLAIM_KEYS:
         written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
         return f"in claim: {{{key}: {written}}}"
@@ -134,8 +133,8 @@ def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> N
 
     path: keys and list indices that lead to the mapping with the given keys.
     """
-    for one in unknown_keys(given, known, path):
-        raise one
+    for error in unknown_keys(given, known, path):
+        raise error
 
 
 def unknown_keys(
@@ -180,8 +179,8 @@ _STEP = re.compile(r"\[(\d+)\]|\.(\w+)")
 
 def _wrong(key: str, value: Any, message: str) -> PlacedError:
     """Return the error for a value of a wrong type, with the path that msgspec names."""
-    why, _, place = message.partition(" - at `$")
-    steps = [int(index) if index else name for index, name in _STEP.findall(place)]
+    why, _, path = message.partition(" - at `$")
+    steps = [int(index) if index else name for index, name in _STEP.findall(path)]
     for step in steps:
         value = value[step]
     name = next((step for step in reversed(steps) if step in OPTIONS), key)
@@ -199,8 +198,11 @@ def _claim_schema() -> dict[str, Any]:
         "number": number, "text": text, "path": text, "function": text, "table": table
     }  # fmt: skip
     values = {
-        one.name: {"description": one.help, "anyOf": [of_form[form] for form in one.forms]}
-        for one in parameters()
+        parameter.name: {
+            "description": parameter.help,
+            "anyOf": [of_form[form] for form in parameter.forms],
+        }
+        for parameter in parameters()
     }
     curve = {
         "type": "object",
@@ -212,8 +214,8 @@ def _claim_schema() -> dict[str, Any]:
     }
     definition = {"enum": list(DEFINITIONS)}
     groups = {"type": "integer", "minimum": 1}
-    own = {"from": {"enum": list(OPTIONS["from"].choices)}, "definition": definition}
-    return _object({**own, **values, "group": groups, "curve": curve})
+    fields = {"from": {"enum": list(OPTIONS["from"].choices)}, "definition": definition}
+    return _object({**fields, **values, "group": groups, "curve": curve})
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

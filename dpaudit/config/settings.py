@@ -66,7 +66,10 @@ def expanded_settings(content: Mapping[str, Any], index: int) -> Iterator[dict[s
 
 def _without_displaced(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     dropped = {
-        key for given, other in _ALTERNATIVES if any(one in above for one in given) for key in other
+        key
+        for keys, rivals in _ALTERNATIVES
+        if any(name in above for name in keys)
+        for key in rivals
     }
     return {key: value for key, value in below.items() if key not in dropped}
 
@@ -116,13 +119,11 @@ def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
-    """Return (claim, expect) for the value of the key `curve`, such as `{gaussian: {sigma: 3.75}}`.
-    claim: the settings of the claim, `{definition: gaussian, sigma: 3.75}` in this example. expect:
-    the expected verdict, from the key `expect` in the value; None without this key."""
-    given = dict(curve) if isinstance(curve, Mapping) else {}
-    expect = given.pop("expect", None)
-    definition = next(iter(given), None)
-    if len(given) != 1 or not isinstance(given[definition], Mapping):
+    """Return (settings of the claim, expected verdict or None) for `{gaussian: {sigma: 3.75}}`."""
+    fields = dict(curve) if isinstance(curve, Mapping) else {}
+    expect = fields.pop("expect", None)
+    definition = next(iter(fields), None)
+    if len(fields) != 1 or not isinstance(fields[definition], Mapping):
         raise problem(
             ("claim", _CURVE),
             f"curve={curve!r} must be one definition with its parameters, such as "
@@ -136,7 +137,7 @@ def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
             + did_you_mean(str(definition), DEFINITIONS),
             code="definition-unknown",
         )
-    return {"definition": definition, **given[definition]}, expect
+    return {"definition": definition, **fields[definition]}, expect
 
 
 def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
@@ -195,8 +196,10 @@ def _substitute_text(text: str, values: Values, path: Path) -> Any:
         is_escaped = match[0].startswith("$$")
         return match[0][1:] if is_escaped else str(_looked_up(match[2], values, path))
 
-    whole = re.fullmatch(REFERENCE, text)
-    return _looked_up(whole[1], values, path) if whole else _REFERENCE.sub(replacement, text)
+    reference = re.fullmatch(REFERENCE, text)
+    return (
+        _looked_up(reference[1], values, path) if reference else _REFERENCE.sub(replacement, text)
+    )
 
 
 def _looked_up(name: str, values: Values, path: Path) -> Any:
@@ -256,9 +259,9 @@ def _references(value: Any) -> Iterator[str]:
 def check_filled_in(settings: Mapping[str, Any]) -> None:
     """Raise a PlacedError if settings contain the text FILL_IN, which stands for a value that the
     user must fill in. The message names every key with this text."""
-    found = list(holes(settings))
-    if found:
-        raise unfilled(found)
+    paths = list(holes(settings))
+    if paths:
+        raise unfilled(paths)
 
 
 def unfilled(found: list[Path]) -> PlacedError:
@@ -293,5 +296,5 @@ def holes(value: Any, path: Path = ()) -> Iterator[Path]:
                 yield path
             yield from holes(part, (*path, key))
     elif len(path) < _MAX_DEPTH and isinstance(value, list) and path[-1:] in _LISTS:
-        for place, part in enumerate(value):
-            yield from holes(part, (*path, place))
+        for index, part in enumerate(value):
+            yield from holes(part, (*path, index))

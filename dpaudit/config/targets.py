@@ -53,62 +53,57 @@ def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
             why = f" of its own; {remedy}"
             raise conflict((key,), "an audit with compose has no ", Name(key), why)
     parts = [
-        _single(_entry(one, given), base, ("compose", place))
-        for place, one in enumerate(given["compose"])
+        _single(_entry(entry, given), base, ("compose", index))
+        for index, entry in enumerate(given["compose"])
     ]
     return ComposedTarget(parts=tuple(parts), post_process=_function(given, base))
 
 
 def _entry(entry: Settings | str, audit: Settings) -> Settings:
-    """Return the settings of one mechanism in the list `compose`. If an entry lacks keys that
-    concern its process, such as `timeout`, the values of the audit are used.
-
-    entry: mapping with the settings, or the import path of the mechanism.
-    audit: settings of the audit.
-    """
+    """Return the settings of an entry of `compose`. It inherits keys of its process."""
     settings = {"mechanism": entry} if isinstance(entry, str) else entry
     inherited = _LIMITS if "command" in settings else (*PROCESS, *_LIMITS)
     return {**{key: audit[key] for key in inherited if key in audit}, **settings}
 
 
-def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
-    limits = _limits(given, path)
+def _single(settings: Settings, base: Folder, path: Path) -> SingleTarget:
+    limits = _limits(settings, path)
     for key in ("command", "python", *_LIMITS):
-        if key in given and given.get("isolate") is False:
+        if key in settings and settings.get("isolate") is False:
             why = " runs the mechanism in a separate process; leave out "
             raise conflict((*path, "isolate"), Name(key), why, Name("isolate"))
-    if "command" in given:
-        return _command(given, limits, base, path)
-    target = _imported(given, base, path)
-    python = _python(given["python"], base, path) if "python" in given else None
-    if given.get("isolate") or {"python", *_LIMITS} & given.keys():
+    if "command" in settings:
+        return _command(settings, limits, base, path)
+    target = _imported(settings, base, path)
+    python = _python(settings["python"], base, path) if "python" in settings else None
+    if settings.get("isolate") or {"python", *_LIMITS} & settings.keys():
         return IsolatedTarget(target=target, python=python, limits=limits)
     return target
 
 
-def _limits(given: Settings, path: Path) -> Limits:
-    timeout, memory = (_limit(given, key, path) for key in _LIMITS)
+def _limits(settings: Settings, path: Path) -> Limits:
+    timeout, memory = (_limit(settings, key, path) for key in _LIMITS)
     return Limits(timeout=timeout, memory=memory)
 
 
-def _limit(given: Settings, key: str, path: Path) -> Any:
+def _limit(settings: Settings, key: str, path: Path) -> Any:
     with about(*path, key):
-        return None if key not in given else OPTIONS[key].read(given[key])
+        return None if key not in settings else OPTIONS[key].read(settings[key])
 
 
-def _command(given: Settings, limits: Limits, base: Folder, path: Path) -> CommandTarget:
+def _command(settings: Settings, limits: Limits, base: Folder, path: Path) -> CommandTarget:
     for key in (*PYTHONIC, "python"):
-        if key in given:
-            both = Name("command"), " excludes ", Name(key)
-            raise conflict((*path, key), *both, "; leave out one of them")
-    batch = given.get("batch_arg")
+        if key in settings:
+            parts = Name("command"), " excludes ", Name(key)
+            raise conflict((*path, key), *parts, "; leave out one of them")
+    batch = settings.get("batch_arg")
     if batch not in (None, "none", "size"):
         why = f"={batch!r} must be size or none for a command, because its requests have a size"
         raise refusal((*path, "batch_arg"), why)
     return CommandTarget(
-        words=_words(given["command"], base, path),
+        words=_words(settings["command"], base, path),
         is_batch=None if batch is None else batch == "size",
-        post_process=_function(given, base),
+        post_process=_function(settings, base),
         limits=limits,
     )
 
@@ -131,17 +126,12 @@ def _python(name: str, base: Folder, path: Path) -> str:
     with about(*path, "python"):
         # Other names stay as they are: pathlib would remove a leading `./`, and the program would
         # then be looked for on PATH.
-        found = str(pathlib.Path(name).expanduser()) if name.startswith("~") else name
-        return _program(found, base, "python")
+        program = str(pathlib.Path(name).expanduser()) if name.startswith("~") else name
+        return _program(program, base, "python")
 
 
 def _program(name: str, base: Folder, key: str) -> str:
-    """Return the path of a program, or `name` itself if it is found on PATH. Raises
-    ConfigurationError if there is no such program.
-
-    name: path of the program if it contains `/`, else its name on PATH.
-    key: key of the setting, for messages.
-    """
+    """Return the path of a program, or `name` itself if it is found on PATH."""
     if os.sep not in name:
         if shutil.which(name) is None:
             raise ConfigurationError(
@@ -150,54 +140,47 @@ def _program(name: str, base: Folder, key: str) -> str:
                 code="program-not-found",
             )
         return name
-    places = [name] if base is None else [name, f"{base}{os.sep}{name}"]
-    found = next((one for one in places if pathlib.Path(one).is_file()), None)
-    if found is None:
-        near = next(filter(None, map(near_file, map(pathlib.Path, places))), "")
+    paths = [name] if base is None else [name, f"{base}{os.sep}{name}"]
+    program = next((path for path in paths if pathlib.Path(path).is_file()), None)
+    if program is None:
+        near = next(filter(None, map(near_file, map(pathlib.Path, paths))), "")
         raise ConfigurationError(
             Name(key), f": there is no program {name!r}.{near}", code="program-not-found"
         )
-    if not os.access(found, os.X_OK):
+    if not os.access(program, os.X_OK):
         raise ConfigurationError(
             Name(key),
-            f": {found!r} is not executable; make it so with chmod +x",
+            f": {program!r} is not executable; make it so with chmod +x",
             code="program-not-found",
         )
-    return found
+    return program
 
 
-def _imported(given: Settings, base: Folder, path: Path) -> ImportedTarget:
-    if "mechanism" not in given:
+def _imported(settings: Settings, base: Folder, path: Path) -> ImportedTarget:
+    if "mechanism" not in settings:
         what = "an entry of compose" if path else "the audit"
         raise missing(path, f"{what} has no mechanism; give its import path, package.module:attr")
     return ImportedTarget(
-        path=located(given["mechanism"], base),
-        init=_arguments("init", given.get("init"), base, path),
-        call=given.get("call"),
-        factory=bool(given.get("factory")),
-        params=_arguments("params", given.get("params", {}), base, path),
-        batch_arg=given.get("batch_arg"),
-        data_arg=given.get("data_arg"),
-        rng_arg=given.get("rng_arg"),
-        post_process=_function(given, base),
+        path=located(settings["mechanism"], base),
+        init=_arguments("init", settings.get("init"), base, path),
+        call=settings.get("call"),
+        factory=bool(settings.get("factory")),
+        params=_arguments("params", settings.get("params", {}), base, path),
+        batch_arg=settings.get("batch_arg"),
+        data_arg=settings.get("data_arg"),
+        rng_arg=settings.get("rng_arg"),
+        post_process=_function(settings, base),
     )
 
 
-def _arguments(key: str, given: Any, base: Folder, path: Path) -> Any:
-    """Return the arguments of a mechanism, in which notations such as `{tuple: [0, 1]}` and
-    `import:module:name` are replaced by the values that they stand for.
-
-    The mapping from names to arguments is itself no notation: in `{tuple: ...}`, `tuple` is the
-    name of an argument.
-
-    key: key of the arguments, `params` or `init`.
-    path: keys and list indices that lead to the mapping with this key.
-    """
+def _arguments(key: str, arguments: Any, base: Folder, path: Path) -> Any:
+    """Return the arguments with notations such as `{tuple: [0, 1]}` replaced by their values."""
+    # The mapping itself is no notation: in `{tuple: ...}`, `tuple` is the name of an argument.
     with about(*path, key):
-        if isinstance(given, dict):
-            return {name: written(value, base) for name, value in given.items()}
-        return written(given, base)
+        if isinstance(arguments, dict):
+            return {name: written(value, base) for name, value in arguments.items()}
+        return written(arguments, base)
 
 
-def _function(given: Settings, base: Folder) -> str | None:
-    return located(given["post_process"], base) if "post_process" in given else None
+def _function(settings: Settings, base: Folder) -> str | None:
+    return located(settings["post_process"], base) if "post_process" in settings else None
