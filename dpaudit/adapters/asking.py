@@ -53,9 +53,9 @@ def library_claim(
     answers: list[dict[str, Any]] = []
     relation = None if adjacency is None else (adjacency.kind, adjacency.distance)
     for pair in pairs or (None,):
-        both = None if pair is None else (pair.d1, pair.d2)
+        inputs = None if pair is None else (pair.d1, pair.d2)
         try:
-            answers.append(_answer(target, both, relation, delta))
+            answers.append(_answer(target, inputs, relation, delta))
         except NoClaim as error:
             raise ClaimError(Name("from"), f"=library: {error}", code=error.code) from error
     first = answers[0]
@@ -71,9 +71,9 @@ def library_claim(
     return make_claim(first["claim"]), source
 
 
-def _answer(target: AnyTarget, both: Any, relation: Any, delta: float | None) -> dict[str, Any]:
+def _answer(target: AnyTarget, inputs: Any, relation: Any, delta: float | None) -> dict[str, Any]:
     if isinstance(target, RepeatedTarget):
-        return _answer(target.target, both, relation, delta)
+        return _answer(target.target, inputs, relation, delta)
     if isinstance(target, ComposedTarget | CommandTarget):
         what = "a program" if isinstance(target, CommandTarget) else "a composition"
         why = f"{what} has no object of a library to ask; give the claim itself"
@@ -84,8 +84,8 @@ def _answer(target: AnyTarget, both: Any, relation: Any, delta: float | None) ->
         unlimited = replace(target, limits=replace(target.limits, timeout=None))
         worker = Worker(unlimited, Watch.of_process(None))
         try:
-            return worker.claim(both, relation, delta)
+            return worker.claim(inputs, relation, delta)
         finally:
             worker.kill()
     function, _ = functions(target)
-    return ask(function, Question(both, relation, delta, dict(resolved(target.params))))
+    return ask(function, Question(inputs, relation, delta, dict(resolved(target.params))))

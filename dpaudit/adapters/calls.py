@@ -88,7 +88,7 @@ class SingleDraws(_Calls):
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         inputs = datasets if isinstance(datasets, list) else list(datasets)
-        draws = calls(self._each(), self._arguments(rng), inputs, self.how.data)
+        draws = calls(self._single(), self._arguments(rng), inputs, self.how.data)
         if self.post_process is not None:
             draws = map(_composed(self.post_process, self.bound(rng)), inputs)
         return collect_outputs(draws, inputs, partial(self.watch.calls, self.name))
@@ -97,9 +97,9 @@ class SingleDraws(_Calls):
         """Return the user's callable as a function of the dataset alone. Its other arguments are
         filled in: the user's parameters and, if it takes a random generator, `rng`.
         """
-        return bind(self._each(), self._arguments(rng), self.how.data)
+        return bind(self._single(), self._arguments(rng), self.how.data)
 
-    def _each(self) -> Function:
+    def _single(self) -> Function:
         """Return the user's callable, wrapped if necessary to return a single output per call."""
         alone = self.how.alone
         return self.function if alone is None else partial(_only, self.name, self.function, alone)
@@ -107,9 +107,9 @@ class SingleDraws(_Calls):
 
 @dataclass(frozen=True, slots=True)
 class Batches(_Calls):
-    """A mechanism that is a Python callable, called once for many draws (a batch).
+    """A mechanism that is a Python callable, called once for many draws.
 
-    compiled: sizes (numbers of draws) of the calls so far, if the mechanism is compiled again for
+    compiled: sizes of the calls so far, if the mechanism is compiled again for
         each size; else empty.
     """
 
@@ -169,15 +169,7 @@ class Batches(_Calls):
 
 
 def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments: Any) -> Any:
-    """Call a function that makes many outputs per call, ask it for one output, and return this
-    output.
-
-    name: name of the mechanism in messages.
-    function: the function.
-    batch: name of the parameter for the number of outputs, which gets the value 1.
-    dataset: the dataset, if it is given by position.
-    arguments: keyword arguments of the call.
-    """
+    """Call a function that makes many outputs per call for one output, and return this output."""
     outputs = function(*dataset, **arguments, **{batch: 1})
     return _as_batch(outputs, name, batch, 1)[0]
 
@@ -203,14 +195,16 @@ def calls(
 
 
 def names_after_dataset(function: Function) -> list[str]:
-    """Return the names of the parameters after the first one (the dataset) that can be given by
+    """Return the names of the parameters after the dataset that can be given by
     position, in order. Return [] if the signature is unknown.
     """
     try:
         parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):
         return []
-    by_position = takewhile(lambda each: each.kind is each.POSITIONAL_OR_KEYWORD, parameters)
+    by_position = takewhile(
+        lambda parameter: parameter.kind is parameter.POSITIONAL_OR_KEYWORD, parameters
+    )
     return [parameter.name for parameter in by_position][1:]
 
 
@@ -227,11 +221,11 @@ def bind(function: Function, arguments: Mapping[str, Any], data: str | None = No
     if not all(map(_is_name, [*arguments, *filter(None, [data])])):
         filled = partial(function, **arguments)
         return filled if data is None else lambda dataset: filled(**{data: dataset})
-    scope = {f"_{place}": value for place, value in enumerate(arguments.values())}
-    given = ["dataset" if data is None else f"{data}=dataset"]
-    given += [f"{name}=_{place}" for place, name in enumerate(arguments)]
+    scope = {f"_{index}": value for index, value in enumerate(arguments.values())}
+    texts = ["dataset" if data is None else f"{data}=dataset"]
+    texts += [f"{name}=_{index}" for index, name in enumerate(arguments)]
     # `eval` is safe here: the text contains only identifiers, and no expression of the user.
-    words = f"lambda dataset: _function({', '.join(given)})"
+    words = f"lambda dataset: _function({', '.join(texts)})"
     return eval(words, {"_function": function, **scope})  # type: ignore[no-any-return]  # noqa: S307
 
 
@@ -262,15 +256,7 @@ def _composed(outer: Function, inner: Function) -> Function:
 
 
 def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
-    """Return the result of a call for many draws as a NumPy array or a list.
-
-    The result is an array if the call returned an array of NumPy, pandas or a similar library.
-
-    name, batch: name of the mechanism, and its parameter for the number of outputs, for messages.
-    size: number of outputs requested.
-
-    Raises MechanismError unless there are `size` outputs.
-    """
+    """Return the result of a call for many draws as an array or a list. Raises MechanismError."""
     count: int | None = None
     if not isinstance(outputs, str | bytes | Mapping | set | frozenset):
         with suppress(TypeError):  # raised by values without a length
@@ -295,11 +281,11 @@ def draw_in_few_sizes(draw: Callable[[int], Outputs], size: int) -> Outputs:
 
     draw: makes a call for a number of draws, and returns its outputs.
     """
-    parts = [draw(each) for each in batch_sizes(size)]
+    parts = [draw(count) for count in batch_sizes(size)]
     if len(parts) == 1:
         return parts[0][:size]
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
-    if len(arrays) == len(parts) and len({(one.dtype, one.shape[1:]) for one in arrays}) == 1:
+    if len(arrays) == len(parts) and len({(array.dtype, array.shape[1:]) for array in arrays}) == 1:
         return np.concatenate(arrays)[:size]
     return list(chain.from_iterable(map(as_python, parts)))[:size]
 
@@ -310,10 +296,10 @@ def batch_sizes(size: int) -> list[int]:
     """
     sizes, left = list[int](), size
     while left > 0:
-        above = min((each for each in BATCH_SIZES if each >= left), default=None)
+        above = min((count for count in BATCH_SIZES if count >= left), default=None)
         if above is not None and above - left <= max(_MAX_DROPPED_SHARE * size, _MAX_DROPPED_FEW):
             return [*sizes, above]
-        sizes.append(max(each for each in BATCH_SIZES if each <= left))
+        sizes.append(max(count for count in BATCH_SIZES if count <= left))
         left -= sizes[-1]
     return sizes
 
@@ -481,9 +467,8 @@ _inputs_read: dict[object, list[Any]] = {}
 
 
 def _stop_reading() -> None:
-    """Empty the lists of inputs that are left to draw. It runs in each process that a mechanism has
-    forked: without inputs, the fork makes no further draws, which could fork again and again.
-    """
+    """Empty the lists of inputs that are left to draw, in a process that a mechanism has forked."""
+    # Without inputs, the fork makes no further draws, which could fork again and again.
     for inputs in _inputs_read.values():
         inputs.clear()
 
@@ -498,14 +483,10 @@ def as_outcome(error: BaseException) -> Raised:
 
 
 def _located(error: BaseException, known: dict[tuple[str, str], Raised]) -> Raised:
-    """Return an exception as an outcome, like `as_outcome`. After `_MAX_PLACES` distinct
-    exceptions, the source line is left out, to save time.
-
-    known: outcomes of earlier exceptions by (type, message); a new exception is added to it.
-    """
-    named = type(error).__name__, message_of(error)
-    if named not in known:
+    """Return an exception as an outcome, with the source line of the first `_MAX_PLACES`."""
+    key = type(error).__name__, message_of(error)
+    if key not in known:
         if len(known) == _MAX_PLACES:
-            return Raised(*named)
-        known[named] = Raised(*named, origin(error))
-    return known[named]
+            return Raised(*key)
+        known[key] = Raised(*key, origin(error))
+    return known[key]

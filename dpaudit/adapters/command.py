@@ -214,7 +214,7 @@ class Command(InChild[Program]):
         self._target, self.label = target, f"the program {self.name}"
         self._post_process = post_processing(target.post_process)
         self._watch.hint = _BUFFERED
-        self._after = Watch.without_timeout()
+        self._post_process_watch = Watch.without_timeout()
         self._starts: dict[int, tuple[Any, bytes]] = {}
         self._child = self.start()
         hello = self._child.hello
@@ -256,7 +256,7 @@ class Command(InChild[Program]):
 
     def _processed(self, outcomes: Outputs) -> list[Any]:
         values = outcomes.tolist() if isinstance(outcomes, np.ndarray) else outcomes
-        return apply_post_process(self._post_process, values, self._after)
+        return apply_post_process(self._post_process, values, self._post_process_watch)
 
 
 def _start_of(dataset: Any) -> bytes:

@@ -289,14 +289,14 @@ class Isolated(InChild[Worker]):
         pieces: list[Outputs] = []
         begun = 0
         while begun < len(arms):
-            pieces.append(self._drawn(arms[begun : begun + worker.SLOTS], _seed(rng)))
+            pieces.append(self._outcomes(arms[begun : begun + worker.SLOTS], _seed(rng)))
             begun += len(pieces[-1])
         arrays = [piece for piece in pieces if isinstance(piece, np.ndarray)]
         if len(arrays) == len(pieces) and len({array.dtype for array in arrays}) == 1:
             return np.concatenate(arrays)
         return [outcome for piece in pieces for outcome in as_python(piece)]
 
-    def _drawn(self, arms: bytes, seed: int) -> Outputs:
+    def _outcomes(self, arms: bytes, seed: int) -> Outputs:
         """Return the outcomes of the draws up to the first that ends the child, at least one."""
         child = self.running()
         end: Ended | None = None
@@ -339,15 +339,15 @@ class Patience:
 
     def __init__(self, seconds: float, counters: memoryview, count: int) -> None:
         self._seconds, self._counters, self._count = seconds, counters, count
-        self._seen, self._since = worker.NOT_BEGUN, time.monotonic()
+        self._done, self._since = worker.NOT_BEGUN, time.monotonic()
 
     def left(self) -> float:
         """Return the seconds left for the present draw. Before the first draw and after the last
         draw, no draw is in progress: the result is then the whole time limit.
         """
         now, done = time.monotonic(), self._counters[0]
-        if done != self._seen or done in (worker.NOT_BEGUN, self._count):
-            self._seen, self._since = done, now
+        if done != self._done or done in (worker.NOT_BEGUN, self._count):
+            self._done, self._since = done, now
         return self._seconds - (now - self._since)
 
 

@@ -50,7 +50,7 @@ from dpaudit.wording import shortened
 
 
 def load_mechanism(target: AnyTarget) -> Mechanism:
-    """Return the mechanism of a target (the user's description of a mechanism), ready to draw.
+    """Return the mechanism of a target, ready to draw.
 
     Raises TargetError if the mechanism cannot be imported or made, or if it cannot be called with
     the parameters of the target.
@@ -115,9 +115,9 @@ class Composition:
         return (*parts, self.post_process)
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        drawn = [component.sample(dataset, size, rng) for component in self.components]
-        table = _side_by_side(drawn) if self.post_process is None else None
-        return self.released(drawn) if table is None else table
+        outputs = [component.sample(dataset, size, rng) for component in self.components]
+        table = _side_by_side(outputs) if self.post_process is None else None
+        return self.released(outputs) if table is None else table
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         inputs = list(datasets)
@@ -127,13 +127,15 @@ class Composition:
         for component in self.components:
             component.close()
 
-    def released(self, drawn: Sequence[Outputs]) -> list[Any]:
+    def released(self, outputs: Sequence[Outputs]) -> list[Any]:
         """Return the outputs of a composition: for each draw, a tuple with the output of each
         component, after post-processing.
 
-        drawn: outputs of each component, one per draw.
+        outputs: those of each component, one per draw.
         """
-        return apply_post_process(self.post_process, _rows(list(map(as_python, drawn))), self.watch)
+        return apply_post_process(
+            self.post_process, _rows(list(map(as_python, outputs))), self.watch
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +185,7 @@ class Repetition(Wrapping):
 
 
 def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:
-    """Combine the outcomes of the components of a composition, or of the repeated runs of a
-    mechanism. Return one entry for each draw: the tuple of its outcomes or, if some of them are
-    exceptions, the first exception.
-
-    columns: for each component or run, its outcomes, one per draw.
-    """
+    """Return for each draw the joint outcome (`together`) of the components or runs."""
     rows: list[Any] = list(zip(*columns, strict=True))
     fails = any(Raised in set(map(type, column)) for column in columns)
     return list(map(together, rows)) if fails else rows
@@ -201,16 +198,10 @@ def together(entries: tuple[Any, ...]) -> Any:
     return next((entry for entry in entries if isinstance(entry, Raised)), entries)
 
 
-def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:
-    """Return an array with one row per draw of a composed mechanism, and with the outputs of each
-    component (one of the composed mechanisms) in columns of their own. Return None if the outputs
-    of a component are not an array of numbers or texts, or if a common type of all columns would
-    change a value.
-
-    drawn: outputs of each component.
-    """
-    arrays = [each for each in drawn if isinstance(each, np.ndarray) and each.ndim in (1, 2)]
-    if len(arrays) < len(drawn):
+def _side_by_side(outputs: Sequence[Outputs]) -> NDArray[Any] | None:
+    """Return the outputs as columns of one array; None if that would change a value."""
+    arrays = [array for array in outputs if isinstance(array, np.ndarray) and array.ndim in (1, 2)]
+    if len(arrays) < len(outputs):
         return None
     if len({array.dtype for array in arrays}) > 1 and not all(map(_fits_float, arrays)):
         return None
@@ -307,9 +298,9 @@ def timed_calls(mechanism: Mechanism) -> Timed:
             parts = list(map(timed_calls, components))
 
             def composed(inputs: list[Any], rng: np.random.Generator) -> TimedOutputs:
-                drawn = [part(inputs, rng) for part in parts]
-                elapsed = np.sum([nanoseconds for _, nanoseconds in drawn], axis=0)
-                return mechanism.released([outputs for outputs, _ in drawn]), elapsed
+                results = [part(inputs, rng) for part in parts]
+                elapsed = np.sum([nanoseconds for _, nanoseconds in results], axis=0)
+                return mechanism.released([outputs for outputs, _ in results]), elapsed
 
             return composed
         case Repetition(mechanism=single, times=times):

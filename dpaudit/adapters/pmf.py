@@ -37,7 +37,7 @@ Weighted = list[tuple[Any, float]]
 # under d2.
 LawRow = tuple[str, float, float]
 
-# Largest number of outcomes of a law (probability distribution), since all are kept in memory.
+# Largest number of outcomes of a law, since all are kept in memory.
 MAX_OUTCOMES = 1_000_000
 # The sum of the probabilities of a law may differ from 1 by at most this number, as by rounding.
 _SUM_TOLERANCE = 1e-9
@@ -63,23 +63,23 @@ def law_table(
     # A pmf is a dict from outputs to probabilities. Outputs that are equal in Python, such as 1 and
     # 1.0, are a single key of a dict. So `plain` below makes them a single outcome, too, also if
     # one occurs only under d1 and the other only under d2.
-    every = [outcome for law in raw for outcome in (law if then is None else then(law))]
-    outcomes = from_raw(every).plain()
+    outputs = [outcome for law in raw for outcome in (law if then is None else then(law))]
+    outcomes = from_raw(outputs).plain()
     weights = [(arm, weight) for arm, law in enumerate(laws) for _, weight in law]
-    # Maps the hash of an outcome to (place, (p, q)): the first place of the outcome, and its
+    # Maps the hash of an outcome to (index, (p, q)): the first index of the outcome, and its
     # probabilities under d1 (list p) and d2 (list q), which have to be added up.
     parts: dict[int, tuple[int, tuple[list[float], list[float]]]] = {}
-    for place, (key, (arm, weight)) in enumerate(
+    for index, (key, (arm, weight)) in enumerate(
         zip(outcomes.keys().tolist(), weights, strict=True)
     ):
-        parts.setdefault(key, (place, ([], [])))[1][arm].append(weight)
+        parts.setdefault(key, (index, ([], [])))[1][arm].append(weight)
     return tuple(
-        (outcomes.word(place), math.fsum(p), math.fsum(q)) for place, (p, q) in parts.values()
+        (outcomes.word(index), math.fsum(p), math.fsum(q)) for index, (p, q) in parts.values()
     )
 
 
 def stated_law(target: AnyTarget) -> Callable[[Any, str], Weighted]:
-    """Return a function that computes the law (probability distribution) of the output of a target.
+    """Return a function that computes the law of the output of a target.
     The function takes a dataset and its label in messages, "d1" or "d2". Raise TargetError if a
     part of the target cannot be loaded or has no pmf; no pmf is called yet.
     """
@@ -87,9 +87,9 @@ def stated_law(target: AnyTarget) -> Callable[[Any, str], Weighted]:
         single = stated_law(target.target)
         return lambda dataset, label: _product([single(dataset, label)] * target.times, target.name)
     if isinstance(target, ComposedTarget):
-        parts, after = list(map(stated_law, target.parts)), post_processing(target.post_process)
+        parts, transform = list(map(stated_law, target.parts)), post_processing(target.post_process)
         return lambda dataset, label: _processed(
-            _product([part(dataset, label) for part in parts], target.name), after
+            _product([part(dataset, label) for part in parts], target.name), transform
         )
     if isinstance(target, IsolatedTarget | CommandTarget):
         raise TargetError(
@@ -108,14 +108,16 @@ def _product(laws: list[Weighted], name: str) -> Weighted:
     _check_size(math.prod(map(len, laws)), name, "audit without exact")
     return [
         (together(outcomes), math.prod(weights))
-        for outcomes, weights in (zip(*each, strict=True) for each in itertools.product(*laws))
+        for outcomes, weights in (
+            zip(*entries, strict=True) for entries in itertools.product(*laws)
+        )
     ]
 
 
 def _check_size(size: int, name: str, remedy: str) -> None:
     if size > MAX_OUTCOMES:
-        most = f"an exact audit takes at most {MAX_OUTCOMES:,}"
-        why = f"{name} has {size:,} outcomes; {most}; {remedy}"
+        limit = f"an exact audit takes at most {MAX_OUTCOMES:,}"
+        why = f"{name} has {size:,} outcomes; {limit}; {remedy}"
         raise TargetError(why, code="exact-impossible")
 
 
@@ -135,12 +137,7 @@ def _called(pmf: Callable[[], Any], name: str) -> Weighted:
 
 
 def _pmf(function: Function, name: str) -> Function:
-    """Return the attribute `pmf` of a callable or, for a bound method, of its object. Raise
-    TargetError if there is no `pmf`.
-
-    function: the callable.
-    name: name of the mechanism in messages.
-    """
+    """Return the attribute `pmf` of a callable or of a method's object. Raises TargetError."""
     for owner in (function, getattr(function, "__self__", None)):
         pmf = getattr(owner, "pmf", None)
         if callable(pmf):

@@ -42,7 +42,7 @@ _MAX_NEIGHBOURS = 20
 # `moved_alike` adds the difference of two numbers to a third number. It rounds the sum to this
 # number of significant digits, since later digits are often rounding errors.
 _SUM_DIGITS = 12
-# `_steps` changes a number by up to the range of the known numbers (those in the proposed pairs).
+# `_steps` changes a number by up to the range of the known numbers.
 # Known numbers with this absolute value or a larger one are left out of the range: a range up to
 # 1e300 would make all changes too large.
 _MAX_KNOWN = 1e15
@@ -72,16 +72,16 @@ def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
     first, second = list(map(key, d1)), list(map(key, d2))
     shorter = min(len(first), len(second))
     front = next((i for i in range(shorter) if first[i] != second[i]), shorter)
-    most = shorter - front
-    back = next((i for i in range(most) if first[-1 - i] != second[-1 - i]), most)
-    places = [(i, i) for i in range(front)]
+    remaining = shorter - front
+    back = next((i for i in range(remaining) if first[-1 - i] != second[-1 - i]), remaining)
+    pairs = [(i, i) for i in range(front)]
     inner: dict[str, list[int]] = {}
-    for place in range(front, len(second) - back):
-        inner.setdefault(second[place], []).append(place)
-    for place in range(front, len(first) - back):
-        if inner.get(first[place]):
-            places.append((place, inner[first[place]].pop(0)))
-    return places + [(len(first) - i, len(second) - i) for i in range(back, 0, -1)]
+    for index in range(front, len(second) - back):
+        inner.setdefault(second[index], []).append(index)
+    for index in range(front, len(first) - back):
+        if inner.get(first[index]):
+            pairs.append((index, inner[first[index]].pop(0)))
+    return pairs + [(len(first) - i, len(second) - i) for i in range(back, 0, -1)]
 
 
 def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
@@ -90,46 +90,55 @@ def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
     if not (isinstance(d1, list) and isinstance(d2, list)):
         return [], []
     common = matched(d1, d2)
-    ours, theirs = {place for place, _ in common}, {place for _, place in common}
+    ours, theirs = {index for index, _ in common}, {index for _, index in common}
     return (
-        [place for place in range(len(d1)) if place not in ours],
-        [place for place in range(len(d2)) if place not in theirs],
+        [index for index in range(len(d1)) if index not in ours],
+        [index for index in range(len(d2)) if index not in theirs],
     )
 
 
-def without(dataset: list[Any], *places: int) -> list[Any]:
+def without(dataset: list[Any], *indexes: int) -> list[Any]:
     """Return a list without the records at the given indexes."""
-    return [record for place, record in enumerate(dataset) if place not in places]
+    return [record for index, record in enumerate(dataset) if index not in indexes]
 
 
-def changed(dataset: list[Any], record: Any, *places: int) -> list[Any]:
+def changed(dataset: list[Any], record: Any, *indexes: int) -> list[Any]:
     """Return a list in which `record` replaces the records at the given indexes."""
-    return [record if place in places else old for place, old in enumerate(dataset)]
+    return [record if index in indexes else old for index, old in enumerate(dataset)]
 
 
-def moved_alike(old: Any, new: Any, other: Any) -> Iterator[Any]:
-    """Change a third value, `other`, as `old` was changed to `new`. Yield the results.
+def moved_alike(old: Any, new: Any, counterpart: Any) -> Iterator[Any]:
+    """Change a third value, `counterpart`, as `old` was changed to `new`. Yield the results.
 
-    If all three are numbers, add `new - old` to `other`: yield the sum rounded to 12 digits, then
-    the exact sum. If all three are rows (dicts), change those columns of `other` that differ
-    between `old` and `new`. For values of other types, yield nothing.
+    If all three are numbers, add `new - old` to `counterpart`: yield the sum rounded to 12 digits,
+    then the exact sum. If all three are rows (dicts), change those columns of `counterpart` that
+    differ between `old` and `new`. For values of other types, yield nothing.
     """
-    if isinstance(old, dict) and isinstance(new, dict) and isinstance(other, dict):
+    if isinstance(old, dict) and isinstance(new, dict) and isinstance(counterpart, dict):
         names = [name for name in old if name in new and key(old[name]) != key(new[name])]
-        if names and all(name in other for name in names):
-            yield {**other, **{name: _moved(old[name], new[name], other[name]) for name in names}}
-    elif all(is_number(value) for value in (old, new, other)):
+        if names and all(name in counterpart for name in names):
+            yield {
+                **counterpart,
+                **{name: _moved(old[name], new[name], counterpart[name]) for name in names},
+            }
+    elif all(is_number(value) for value in (old, new, counterpart)):
         with suppress(OverflowError):
-            total = Fraction(other) + Fraction(new) - Fraction(old)
-            is_whole = isinstance(old, int) and isinstance(new, int) and isinstance(other, int)
+            total = Fraction(counterpart) + Fraction(new) - Fraction(old)
+            is_whole = (
+                isinstance(old, int) and isinstance(new, int) and isinstance(counterpart, int)
+            )
             moved: float = int(total) if is_whole else float(total)
             if not is_whole and (short := float(f"{moved:.{_SUM_DIGITS}g}")) != moved:
                 yield short
             yield moved
 
 
-def _moved(old: Any, new: Any, other: Any) -> Any:
-    return new if key(old) == key(other) else next(moved_alike(old, new, other), other)
+def _moved(old: Any, new: Any, counterpart: Any) -> Any:
+    return (
+        new
+        if key(old) == key(counterpart)
+        else next(moved_alike(old, new, counterpart), counterpart)
+    )
 
 
 def is_number(value: Any) -> bool:
@@ -175,7 +184,7 @@ class Pool:
         known: Iterable[Any] = self._records.values()
         if self._may_invent:
             known = chain(known, self._columns(record), _steps(record, self._records.values()))
-        yield from (other for other in known if key(other) != key(record))
+        yield from (replacement for replacement in known if key(replacement) != key(record))
 
     def _columns(self, record: Any) -> Iterator[Any]:
         for name, old in record.items() if isinstance(record, dict) else ():
@@ -185,14 +194,10 @@ class Pool:
 
 
 def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
-    """Yield numbers above and below `value`. Their first distance from `value` is the range of the
-    `known` numbers, and each further distance is half of the distance before it. Yield nothing if
-    `value` is not a number."""
+    """Yield numbers above and below `value`, at distances halved from the range of `known` on."""
     if not is_number(value):
         return
-    span = max(
-        [1, *(abs(one - value) for one in known if is_number(one) and abs(one) < _MAX_KNOWN)]
-    )
+    span = max([1, *(abs(x - value) for x in known if is_number(x) and abs(x) < _MAX_KNOWN)])
     for halving in range(_STEP_HALVINGS):
         step: float = span * 0.5**halving
         if isinstance(value, int):
@@ -218,7 +223,7 @@ def of_every_size(relation: Relation) -> Iterator[Pair]:
         half = [low] * (size // 2) + [high] * (size - size // 2)
         for base in ([low] * size, [high] * size, half, inner.item.spread(size)):
             near = islice(relation.changed(base, by), _MAX_NEIGHBOURS)
-            yield from (Pair(base, other) for other in near)
+            yield from (Pair(base, neighbour) for neighbour in near)
 
 
 def climbed(start: Pair, pool: Pool, score: Callable[[Pair], float]) -> Pair:
@@ -230,7 +235,7 @@ def climbed(start: Pair, pool: Pool, score: Callable[[Pair], float]) -> Pair:
     """
     best, height = start, score(start)
     while height < math.inf:
-        higher = ((one, high) for one in moves(best, pool) if (high := score(one)) > height)
+        higher = ((pair, high) for pair in moves(best, pool) if (high := score(pair)) > height)
         better = next(higher, None)
         if better is None:
             break
@@ -251,47 +256,46 @@ def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
         yield Pair([*pair.d1, record], [*pair.d2, record])
 
 
-def other_values(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
+def other_values(pair: Pair, replacements: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
     """Yield pairs made from a pair of single values: both values moved by the same difference, or
     one value replaced.
 
-    others: function that returns the replacements of a value.
+    replacements: function that returns the replacements of a value.
     """
-    for new in others(pair.d1):
+    for new in replacements(pair.d1):
         yield from (Pair(new, moved) for moved in moved_alike(pair.d1, new, pair.d2))
         yield Pair(new, pair.d2)
-    yield from (Pair(pair.d1, new) for new in others(pair.d2))
+    yield from (Pair(pair.d1, new) for new in replacements(pair.d2))
 
 
-def other_differences(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
+def other_differences(pair: Pair, replacements: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
     """Yield pairs of lists made by replacing one record that only one list has. If each list has
     such a record, also yield pairs in which both of these records are changed alike.
 
-    others: function that returns the replacements of a record.
+    replacements: function that returns the replacements of a record.
     """
     first, second = unmatched(*pair)
-    for place in first:
-        old = pair.d1[place]
-        for new in others(old):
-            ours = changed(pair.d1, new, place)
-            for other in second:
-                for moved in moved_alike(old, new, pair.d2[other]):
-                    yield Pair(ours, changed(pair.d2, moved, other))
+    for left_index in first:
+        old = pair.d1[left_index]
+        for new in replacements(old):
+            ours = changed(pair.d1, new, left_index)
+            for right_index in second:
+                for moved in moved_alike(old, new, pair.d2[right_index]):
+                    yield Pair(ours, changed(pair.d2, moved, right_index))
             yield Pair(ours, pair.d2)
-    for place in second:
-        for new in others(pair.d2[place]):
-            yield Pair(pair.d1, changed(pair.d2, new, place))
+    for right_index in second:
+        for new in replacements(pair.d2[right_index]):
+            yield Pair(pair.d1, changed(pair.d2, new, right_index))
 
 
 def _other_common(pair: Pair, pool: Pool) -> Iterator[Pair]:
-    """Yield pairs of lists made by removing, or replacing, one record that both lists have. The
-    change is made to both lists."""
-    seen = set[str]()
+    """Yield pairs of lists made by removing, or replacing, one record in both lists."""
+    known = set[str]()
     for ours, theirs in matched(*pair):
         record = pair.d1[ours]
         yield Pair(without(pair.d1, ours), without(pair.d2, theirs))
-        if key(record) in seen:  # the order of records is irrelevant to most functions
+        if key(record) in known:  # the order of records is irrelevant to most functions
             continue
-        seen.add(key(record))
+        known.add(key(record))
         for new in pool.others(record):
             yield Pair(changed(pair.d1, new, ours), changed(pair.d2, new, theirs))

@@ -129,8 +129,7 @@ def _row(record: Hashable) -> Any:
 
 
 def _table(output: Any) -> Any:
-    """Return a pandas or polars data frame or series as a mapping or a list; None for other
-    outputs."""
+    """Return a data frame or series as a mapping or a list; None for other outputs."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(output, pandas.DataFrame):
         return {key: output[key] for key in output.columns} if output.columns.is_unique else None
@@ -180,28 +179,20 @@ _TOTALS: Mapping[str, Callable[[list[Fraction]], float]] = {
 def _records_apart(
     first: tuple[Hashable, ...], second: tuple[Hashable, ...], *, is_changing: bool
 ) -> Distance:
-    """Return how many records must be added or removed to make two datasets equal.
-
-    is_changing: whether a changed record counts as one step. Otherwise it counts as two steps, a
-    removal and an addition.
-    """
+    """Return how many records must be added or removed (or changed) to make two datasets equal."""
     ours, theirs = Counter(first), Counter(second)
-    gone, new = (ours - theirs).total(), (theirs - ours).total()
-    return Distance(float(max(gone, new) if is_changing else gone + new))
+    removed, added = (ours - theirs).total(), (theirs - ours).total()
+    return Distance(float(max(removed, added) if is_changing else removed + added))
 
 
 def _differences(first: Plain, second: Plain, at: str) -> Iterator[Fraction]:
-    """Yield the absolute differences between the numbers of two outputs, without differences of 0.
-
-    Raises _Apart if the outputs cannot be subtracted, such as lists of different lengths. at: place
-    of the numbers inside the output, such as `[2]`, for the message.
-    """
+    """Yield the absolute differences, except 0, between the numbers of two outputs."""
     if isinstance(first, list) and isinstance(second, list):
         if len(first) != len(second):
             lengths = f"{counted(len(first), 'value')} for d1 and {len(second)} for d2"
             raise _Apart(f"the output{at} has {lengths}")
-        for place, (one, other) in enumerate(zip(first, second, strict=True)):
-            yield from _differences(one, other, f"{at}[{place}]")
+        for index, (left, right) in enumerate(zip(first, second, strict=True)):
+            yield from _differences(left, right, f"{at}[{index}]")
     elif isinstance(first, dict) and isinstance(second, dict):
         for key in dict.fromkeys([*first, *second]):
             inside = f"{at}[{shown(key, 20)}]"
@@ -270,7 +261,7 @@ class Answers:
         formed: Callable[[Any], Any],
     ) -> None:
         self._function, self._read, self._name, self._formed = function, read, name, formed
-        self._kept: dict[str, Any] = {}
+        self._answers: dict[str, Any] = {}
         self._calls = 0
 
     def __len__(self) -> int:
@@ -286,14 +277,14 @@ class Answers:
         function takes. Raises UsageError for an output that cannot be converted, or that differs
         between two calls with the same dataset.
         """
-        named = key(dataset)
-        if named in self._kept:
-            return self._kept[named]
+        text = key(dataset)
+        if text in self._answers:
+            return self._answers[text]
         answer = self._called(dataset)
-        if len(self._kept) < _REPEATED_CALLS:
+        if len(self._answers) < _REPEATED_CALLS:
             self._check_same(dataset, answer)
-        if len(self._kept) < _MAX_ANSWERS:
-            self._kept[named] = answer
+        if len(self._answers) < _MAX_ANSWERS:
+            self._answers[text] = answer
         return answer
 
     def check(self, dataset: Any) -> None:
@@ -305,28 +296,28 @@ class Answers:
         again = self._called(dataset)
         if _named(again) == _named(answer):
             return
-        both = (
+        words = (
             f"{self._name} gave {shown(answer, 30)} and then {shown(again, 30)} for the same "
             f"input {shown(dataset, 40)}"
         )
         if _in_any_order(again) == _in_any_order(answer):
             raise UsageError(
-                f"{both}: the same values in a random order, so that no distance can be computed; "
+                f"{words}: the same values in a random order, so that no distance can be computed; "
                 "sort the output, or give --norm records, for which the order does not count",
                 code="function-not-repeatable",
             )
         raise UsageError(
-            f"{both}; a sensitivity is of a function without noise or state: name the part that "
+            f"{words}; a sensitivity is of a function without noise or state: name the part that "
             "computes the answer before noise is added",
             code="function-not-repeatable",
         )
 
     def _called(self, dataset: Any) -> Any:
-        given = self._formed(dataset)
+        argument = self._formed(dataset)
         self._calls += 1
         owner = os.getpid()
         try:
-            output = self._function(given)
+            output = self._function(argument)
         except FAILURES as error:
             end_if_forked(owner, error)
             return as_outcome(error)
@@ -337,8 +328,7 @@ class Answers:
 
 
 def _named(answer: Any) -> str:
-    """Return a text by which two answers of a function are compared: equal texts mean equal
-    answers."""
+    """Return a text that is equal for two answers of a function if the answers count as equal."""
     # Only the type of the exception is compared: its message may contain a memory address, which
     # varies.
     if isinstance(answer, Raised):
@@ -348,8 +338,7 @@ def _named(answer: Any) -> str:
 
 
 def _in_any_order(answer: Any) -> str:
-    """Return a text by which two answers are compared. The texts are equal if both answers have the
-    same items, in any order."""
+    """Return a text that is equal for two answers with the same items, in any order."""
     if isinstance(answer, list | tuple):
         return f"[{', '.join(sorted(map(_in_any_order, answer)))}]"
     if isinstance(answer, Mapping):

@@ -47,7 +47,7 @@ def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
     from hypothesis.errors import HypothesisException
 
     values: list[Any] = []
-    named = f"{words} (seed {seed})"
+    label = f"{words} (seed {seed})"
 
     def keep(value: Any) -> None:
         values.append(value)
@@ -65,26 +65,25 @@ def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
         except HypothesisException as error:
             if not values:
                 raise DatasetError(
-                    f"{named} gives no inputs: {error}", code="space-invalid"
+                    f"{label} gives no inputs: {error}", code="space-invalid"
                 ) from error
 
     if is_own:
-        within(run, named, lambda: len(values))
+        within(run, label, lambda: len(values))
     else:
         run()
     return values
 
 
 def _mixed(seed: int, number: int) -> int:
-    """Return the seed of one run of Hypothesis. seed: seed of the search. number: index of the run.
-    The seeds of different runs are unrelated."""
+    """Return the seed of a run of Hypothesis; the seeds of different runs are unrelated."""
     digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 
 class _Exceeds(Exception):
     """Raised when the score of a value exceeds the limit. Hypothesis takes this exception for a
-    failed test, and shrinks the value (tries simpler values that still fail)."""
+    failed test, and shrinks the value."""
 
 
 def look_at_random(
@@ -151,15 +150,11 @@ def look_at_random(
 def _run(
     call: Callable[[Any], None], strategy: Any, seed: int, *, examples: int, **settings: Any
 ) -> None:
-    """Call a function with random values of a strategy, as Hypothesis calls a test.
-
-    examples: number of values.
-    settings: further settings of Hypothesis.
-    """
+    """Call a function with random values of a strategy, as Hypothesis calls a test."""
     import hypothesis
 
-    given: Any = hypothesis.given(strategy)
-    test = given(call)
+    decorator: Any = hypothesis.given(strategy)
+    test = decorator(call)
     test = hypothesis.settings(
         database=None,
         deadline=None,
@@ -174,12 +169,9 @@ def _run(
 
 @contextmanager
 def _without_constants_of_modules() -> Iterator[None]:
-    """Inside the context, stop Hypothesis from drawing constants that occur in the source code of
-    loaded modules.
-
-    The constants depend on the modules that are loaded, so with them the same seed would give
-    other values in a test session than in a terminal.
-    """
+    """Stop Hypothesis from drawing constants of the source code of loaded modules."""
+    # With them, the same seed would give other values in a test session than in a terminal, since
+    # other modules are loaded there.
     try:
         from hypothesis.internal.conjecture import providers
         from hypothesis.internal.constants_ast import Constants

@@ -52,27 +52,31 @@ def final_pairs(
     note: text that says which proposals were left out, and why; "" if none were.
     """
     settings, drawing = confirming.settings, confirming.drawing
-    of_every_kind = [one for kind in outside for one in kind]
+    of_every_kind = [contender for kind in outside for contender in kind]
     tried = confirming.with_outputs(inside)
     beyond = confirming.with_outputs(confirming.ranked(of_every_kind))
     # If time was up before any pair gave outputs, the first proposed pairs are certified.
-    kept = (tried or beyond or [*inside, *of_every_kind])[: settings.keep]
-    pairs = [(one.proposal.d1, one.proposal.d2) for one in kept]
+    winners = (tried or beyond or [*inside, *of_every_kind])[: settings.keep]
+    pairs = [(contender.proposal.d1, contender.proposal.d2) for contender in winners]
     smallest = inside_smallest = _smallest(confirming, tried)
     if smallest is None:
         smallest = _smallest(confirming, beyond)
-    is_shrunk, used = False, list(kept)
+    is_shrunk, used = False, list(winners)
     if smallest is not None:
         used.append(smallest)
         simpler = _simpler(confirming, smallest)
         if list(map(repr, simpler)) not in [list(map(repr, pair)) for pair in pairs]:
             is_shrunk = inside_smallest is not None or not tried
             pairs.append(simpler)
-    others = [kind for kind in (*outside, *noted) if not any(one in used for one in kind)]
-    aside = [one for kind in others if (one := _noted(confirming, kind)) is not None]
-    leading = _leading([*tried[:_MAX_LISTED], *beyond[:_MAX_LISTED]], kept)
+    unused_kinds = [
+        kind for kind in (*outside, *noted) if not any(contender in used for contender in kind)
+    ]
+    aside = [
+        contender for kind in unused_kinds if (contender := _noted(confirming, kind)) is not None
+    ]
+    leading = _leading([*tried[:_MAX_LISTED], *beyond[:_MAX_LISTED]], winners)
     refusals, relation = confirming.refusals, confirming.relation
-    unsettled = _unsettled(confirming, tried, kept)
+    unsettled = _unsettled(confirming, tried, winners)
     return Searched(
         space=settings.space.words(),
         adjacency=settings.adjacency.describe(),
@@ -80,11 +84,11 @@ def final_pairs(
         refused=len(refusals),
         refusal=next(iter(refusals), ""),
         draws=drawing.draws,
-        leaders=tuple(_leader(one, audited=one in kept) for one in leading),
+        leaders=tuple(_leader(contender, audited=contender in winners) for contender in leading),
         found=tuple(pairs),
         outside=tuple(not relation.are_inside(*pair) for pair in pairs),
         shrunk=is_shrunk,
-        one_by_one=any(one.d1.is_alone for one in used),
+        one_by_one=any(contender.d1.is_alone for contender in used),
         kept=drawing.kept,
         note=note,
         beyond=_leader(aside[0]) if aside else None,
@@ -95,76 +99,58 @@ def final_pairs(
 
 
 def _unsettled(
-    confirming: Confirming, tried: Sequence[Contender], kept: Sequence[Contender]
+    confirming: Confirming, tried: Sequence[Contender], winners: Sequence[Contender]
 ) -> Contender | None:
-    """Return the pair with the largest upper end above the claim among those of the last round that
-    are not audited; None if there is none."""
-    open_pairs = [pair for pair in tried if pair not in kept and pair.upper > confirming.claimed]
+    """Return the unaudited pair with the largest upper end above the claim; None if none."""
+    open_pairs = [pair for pair in tried if pair not in winners and pair.upper > confirming.claimed]
     return max(open_pairs, key=lambda pair: (pair.upper, pair.evidence), default=None)
 
 
 def _noted(confirming: Confirming, kind: Sequence[Contender]) -> Contender | None:
-    """Return a pair for a note of the report: the smallest of the pairs that leak clearly, or None
-    if no pair does. The pairs lie outside the space.
-
-    Pairs for which the mechanism only raises a TypeError or an AttributeError are left out: most
-    mechanisms raise one for a missing value.
-
-    kind: tried pairs that leave the space in the same way, such as by a NaN; best first.
-    """
-    others = [one for one in confirming.with_outputs(kind) if not one.has_wrong_type]
-    return _smallest(confirming, others)
+    """Return the smallest of the clearly leaking pairs of one kind outside the space."""
+    # Most mechanisms raise a TypeError or an AttributeError for a missing value, which is no leak.
+    candidates = [
+        contender for contender in confirming.with_outputs(kind) if not contender.has_wrong_type
+    ]
+    return _smallest(confirming, candidates)
 
 
-def _leading(tried: list[Contender], kept: Sequence[Contender]) -> list[Contender]:
-    """Return the tried pairs in the order of the report: first the pairs that are kept for the
-    audit, then pairs with at least half of the largest number of draws, then pairs whose estimates
-    are rough. Within each of the three groups, larger estimates come first."""
-    ordered = tried_most(sorted(tried, key=lambda one: one.estimate, reverse=True))
-    return sorted(ordered, key=lambda one: one not in kept)
+def _leading(tried: list[Contender], winners: Sequence[Contender]) -> list[Contender]:
+    """Return the tried pairs in the order of the report: the pairs to certify come first."""
+    ordered = tried_most(sorted(tried, key=lambda contender: contender.estimate, reverse=True))
+    return sorted(ordered, key=lambda contender: contender not in winners)
 
 
 def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender | None:
-    """Return the pair with the fewest records among the clearly leaking pairs that leak again in
-    new draws; None if no pair leaks again.
-
-    The pair with the largest bound is certified in any case, so a pair with fewer records is worth
-    more here. Pairs that leak only because the mechanism raises a TypeError or AttributeError for
-    the values of one input are used if no other pair leaks. Under relations that replace records,
-    only pairs with as many records as the best pair are used: the number of records may be public,
-    and the leak may depend on it.
-
-    ranked: tried pairs, best first.
-    """
-    every = [one for one in ranked if confirming.is_clear(one)]
-    clear = [one for one in every if not one.has_wrong_type] or every
+    """Return the pair with the fewest records among those that leak again in new draws."""
+    # The pair with the largest bound is certified in any case, so a pair with fewer records is
+    # worth more here. Under relations that replace records, the number of records may be public,
+    # and the leak may depend on it, so only pairs with as many records as the best are used.
+    leaking = [contender for contender in ranked if confirming.is_clear(contender)]
+    clear = [contender for contender in leaking if not contender.has_wrong_type] or leaking
     if confirming.relation.keeps_size:
-        clear = [one for one in clear if _size(one) == _size(clear[0])]
+        clear = [contender for contender in clear if _size(contender) == _size(clear[0])]
     few = [*sorted(clear, key=_size)[:_MAX_CONFIRMED], *clear[:1]]
     return next(filter(confirming.is_sure, few), None)
 
 
 def _simpler(confirming: Confirming, best: Contender) -> tuple[Any, Any]:
-    """Simplify a leaking pair step by step, as long as the draws of each simpler pair show a clear
-    leak (`Confirming.is_clear`), too. Return the two inputs of the simplest such pair.
-
-    best: pair to start from.
-    """
+    """Simplify a leaking pair as long as the draws of each simpler pair show a clear leak, too."""
     relation, drawing, inputs = confirming.relation, confirming.drawing, confirming.inputs
     draws = confirming.needed(best)
     # A rare event needs many draws for each try. Without this limit, shrinking a pair of query
     # answers would spend more draws than the rest of the search.
-    most = drawing.draws + confirming.budget.draws if relation.is_of_answers else math.inf
+    max_draws = drawing.draws + confirming.budget.draws if relation.is_of_answers else math.inf
 
     def leaks(d1: Any, d2: Any) -> bool:
-        one, other = inputs.of(d1), inputs.of(d2)
-        if one is None or other is None or one is other:
+        first, second = inputs.of(d1), inputs.of(d2)
+        if first is None or second is None or first is second:
             return False
         inside = relation.are_inside(d1, d2)
-        if (not inside and not confirming.settings.outside) or drawing.draws > most:
+        if (not inside and not confirming.settings.outside) or drawing.draws > max_draws:
             return False
         proposal = Proposal(d1, d2, "", "random", inside)
-        tried = confirming.tried(Contender(proposal, one, other, 0), draws, 1)
+        tried = confirming.tried(Contender(proposal, first, second, 0), draws, 1)
         return confirming.is_clear(tried)
 
     return shrunk(
@@ -177,21 +163,21 @@ def _simpler(confirming: Confirming, best: Contender) -> tuple[Any, Any]:
     )
 
 
-def _size(one: Contender) -> int:
-    return len(parts(one.proposal.d1)) + len(parts(one.proposal.d2))
+def _size(contender: Contender) -> int:
+    return len(parts(contender.proposal.d1)) + len(parts(contender.proposal.d2))
 
 
-def _leader(one: Contender, *, audited: bool = False) -> Leader:
-    d1, d2 = one.proposal.d1, one.proposal.d2
+def _leader(contender: Contender, *, audited: bool = False) -> Leader:
+    d1, d2 = contender.proposal.d1, contender.proposal.d2
     first, second = repr(d1), repr(d2)
     is_long = max(len(first), len(second)) > _SHORT_CHARACTERS
     return Leader(
         d1=shortened(first, _MAX_CHARACTERS),
         d2=shortened(second, _MAX_CHARACTERS),
-        why=one.proposal.why,
-        inside=one.proposal.inside,
-        estimate=one.estimate,
-        draws=one.draws,
+        why=contender.proposal.why,
+        inside=contender.proposal.inside,
+        estimate=contender.estimate,
+        draws=contender.draws,
         apart=(difference(d1, d2) or "") if is_long else "",
         audited=audited,
     )

@@ -90,20 +90,20 @@ class Gathering:
         source = proposals(
             self._relation, seed=self._spec.sampling.seed, inside_only=not self._settings.outside
         )
-        places, limit = self._budget.places(PROPOSED_SHARE), self._spec.sampling.time
+        capacity, limit = self._budget.places(PROPOSED_SHARE), self._spec.sampling.time
         source = chain(at_bounds(self._relation), source)
-        for one in islice(self._contenders(source), MAX_FIRST_PAIRS):
+        for contender in islice(self._contenders(source), MAX_FIRST_PAIRS):
             is_late = (
                 limit is not None
                 and self._budget.elapsed() > _PROPOSING_SHARE * SEARCH_SHARE * limit
             )
-            is_full = len(contenders) >= places and one.proposal.origin == "random"
+            is_full = len(contenders) >= capacity and contender.proposal.origin == "random"
             # Hypothesis needs up to a second for its first pair, and a user's own code may need any
             # time for each.
             enough = 1 if self._relation.is_own else SEVERAL_PAIRS
             if (is_late and len(contenders) >= enough) or (contenders and is_full):
                 break
-            contenders.append(one)
+            contenders.append(contender)
         return contenders
 
     def beyond(self) -> list[Contender]:
@@ -112,11 +112,15 @@ class Gathering:
         note is needed then."""
         if self._settings.inside or self._settings.outside:
             return []
-        outside = [one for one in catalogue(self._relation) if not one.inside]
+        outside = [proposal for proposal in catalogue(self._relation) if not proposal.inside]
         chosen: list[Proposal] = []
-        for kind, most in _PAIRS_OUTSIDE.items():
-            alike = [one for one in outside if kind_outside(one, self._relation.space) == kind]
-            chosen += _by_turns(alike)[:most]
+        for kind, limit in _PAIRS_OUTSIDE.items():
+            alike = [
+                proposal
+                for proposal in outside
+                if kind_outside(proposal, self._relation.space) == kind
+            ]
+            chosen += _by_turns(alike)[:limit]
         return list(self._contenders(chosen))
 
     def raising(
@@ -132,14 +136,24 @@ class Gathering:
         raises: function that returns whether the mechanism always raises for a dataset; None if
         that is unknown.
         """
-        raising = [one.proposal for one in ranked if one.d1.only_raises and one.d2.only_raises]
-        quiet = [one.proposal for one in ranked if one.draws and not one.d1.raised]
+        raising = [
+            contender.proposal
+            for contender in ranked
+            if contender.d1.only_raises and contender.d2.only_raises
+        ]
+        quiet = [
+            contender.proposal
+            for contender in ranked
+            if contender.draws and not contender.d1.raised
+        ]
         if not (raising and quiet):
             return []
-        by_size = sorted((max(one.d1, one.d2, key=_size) for one in raising), key=_size)
+        by_size = sorted(
+            (max(proposal.d1, proposal.d2, key=_size) for proposal in raising), key=_size
+        )
         few = [*by_size[:1], *by_size[::-1][:_BISECTED_INPUTS]]
-        others = [one.d1 for one in quiet[:_BISECTED_INPUTS]]
-        source = where_exceptions_begin(few, others, self._relation, raises)
+        datasets = [proposal.d1 for proposal in quiet[:_BISECTED_INPUTS]]
+        source = where_exceptions_begin(few, datasets, self._relation, raises)
         return list(islice(self._contenders(source), _BISECTED_PAIRS))
 
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
@@ -152,15 +166,14 @@ class Gathering:
                 return
             if d1 is None or d2 is None or d1 is d2:
                 continue
-            both = min(d1.number, d2.number), max(d1.number, d2.number)
-            if both not in self._proposed:
-                self._proposed.add(both)
+            key = min(d1.number, d2.number), max(d1.number, d2.number)
+            if key not in self._proposed:
+                self._proposed.add(key)
                 fruitless = 0
                 yield Contender(proposal, d1, d2, len(self._proposed))
 
     def _possible(self, source: Iterable[Proposal]) -> Iterator[Proposal]:
-        """Yield the given proposals. If Hypothesis is not installed, end before the first random
-        pair, and store the reason in `note`."""
+        """Yield the proposals, without the random ones if Hypothesis is not installed."""
         try:
             yield from source
         except MissingLibrary as error:
@@ -172,12 +185,11 @@ def _size(dataset: Any) -> int:
 
 
 def _by_turns(pairs: Sequence[Proposal]) -> list[Proposal]:
-    """Return the pairs in another order: the first pair of each d1, then the second pair of each
-    d1, and so on. So the first pairs contain datasets of several sizes."""
+    """Return the first pair of each d1, then the second pair of each d1, and so on."""
     groups: dict[str, list[Proposal]] = {}
-    for one in pairs:
-        groups.setdefault(repr(one.d1), []).append(one)
-    return [one for turn in zip_longest(*groups.values()) for one in turn if one is not None]
+    for pair in pairs:
+        groups.setdefault(repr(pair.d1), []).append(pair)
+    return [pair for turn in zip_longest(*groups.values()) for pair in turn if pair is not None]
 
 
 def where_exceptions_begin(
@@ -209,28 +221,22 @@ def where_exceptions_begin(
 
 
 def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[list[Any]]:
-    """Yield paths to a dataset for which the mechanism raises. A path is a list of datasets that
-    ends with this dataset. Two successive datasets differ in one record, or in the records of one
-    user. If datasets are not lists, a path has only two datasets: one of `quiet`, and the last one.
-
-    quiet: datasets for which the mechanism gives outputs; most paths start with one of them.
-    """
+    """Yield paths of successive neighbours to a dataset for which the mechanism raises."""
     inner = relation.inner
     if not (isinstance(inner, Lists) and isinstance(dataset, list)):
-        yield from ([other, dataset] for other in quiet)
+        yield from ([start, dataset] for start in quiet)
         return
     if relation.grows:
         prefixes = _prefixes(dataset, relation.adjacency.users)
-        yield [one for one in prefixes if inner.fits(len(one))]
-    for other in quiet:
-        if isinstance(other, list) and other:
-            same_size = [other[place % len(other)] for place in range(len(dataset))]
+        yield [prefix for prefix in prefixes if inner.fits(len(prefix))]
+    for start in quiet:
+        if isinstance(start, list) and start:
+            same_size = [start[index % len(start)] for index in range(len(dataset))]
             yield list(_by_records(same_size, dataset, relation))
 
 
 def _prefixes(dataset: list[Any], users: Users | None) -> Iterator[list[Any]]:
-    """Yield the beginnings of a dataset: no record, the first record, the first two, …, all
-    records. If `users` is given, each step adds all records of one user."""
+    """Yield the beginnings of a dataset, from no record on, record by record or user by user."""
     if users is None:
         yield from (dataset[:size] for size in range(len(dataset) + 1))
         return
@@ -240,31 +246,20 @@ def _prefixes(dataset: list[Any], users: Users | None) -> Iterator[list[Any]]:
 
 
 def _by_records(start: list[Any], end: list[Any], relation: Relation) -> Iterator[Any]:
-    """Yield the datasets of a path from the list `start` to the list `end` of the same size. Each
-    step changes one record.
-
-    If neighbours differ by one added or removed record, replacing a record takes two steps: the new
-    record is added, then the old record is removed. If the list may not grow, the old record is
-    removed first.
-    """
+    """Yield the datasets of a path between two lists of the same size, record by record."""
+    # If neighbours differ by one added or removed record, replacing a record takes two steps: the
+    # new record is added first, unless the list may not grow.
     is_full = not relation.has_room(len(end) + 1)
-    for place, record in enumerate(end):
-        yield [*end[:place], *start[place:]]
+    for index, record in enumerate(end):
+        yield [*end[:index], *start[index:]]
         if relation.grows:
-            between = [] if is_full else [record, start[place]]
-            yield [*end[:place], *between, *start[place + 1 :]]
+            between = [] if is_full else [record, start[index]]
+            yield [*end[:index], *between, *start[index + 1 :]]
     yield end
 
 
 def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
-    """Return two successive datasets of a path: the mechanism gives outputs for the first one, and
-    always raises for the second one. Return None if it raises for the first dataset of the path, or
-    gives outputs for the last dataset.
-
-    path: list of datasets.
-    raises: function that returns whether the mechanism always raises for a dataset; None if that is
-    unknown.
-    """
+    """Return the two successive datasets of a path between which exceptions begin; None if none."""
     low, high = 0, len(path) - 1
     if high < 1 or raises(path[low]) is not False or raises(path[high]) is not True:
         return None
@@ -278,9 +273,7 @@ def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
 
 
 def _closer(quiet: Any, raising: Any, relation: Relation, raises: Raises) -> tuple[Any, Any]:
-    """Bisect the values between an input that gives outputs (`quiet`) and an input that raises,
-    until the two are neighbours. Return (input that gives outputs, input that raises). If they do
-    not become neighbours, return the last two inputs."""
+    """Bisect the values between an input that gives outputs and one that raises."""
     for _ in range(_MAX_HALVINGS):
         first, second = entries(quiet), entries(raising)
         if relation.holds(quiet, raising) or len(first) != len(second):

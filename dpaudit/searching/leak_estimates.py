@@ -88,37 +88,39 @@ class Judge:
         self._is_of_answers = is_of_answers
         self._known: dict[tuple[Any, ...], _Estimates] = {}
 
-    def tried(self, one: Contender, draws: int, *, thorough: bool) -> Contender:
+    def tried(self, contender: Contender, draws: int, *, thorough: bool) -> Contender:
         """Make draws until each input of a pair has `draws` draws. Return the pair with estimates
         of its leak from these draws, with which its events are chosen, too. Raises MechanismError.
 
         thorough: True to use all scorers; False to use only the fast ones, as in a first round.
         """
-        return self._judged(one, draws, self._scorers if thorough else _QUICK, self._estimated)
+        return self._judged(
+            contender, draws, self._scorers if thorough else _QUICK, self._estimated
+        )
 
-    def measured(self, one: Contender, draws: int) -> Contender:
+    def measured(self, contender: Contender, draws: int) -> Contender:
         """Return the pair as `tried` does, with evidence and an upper end of its ε that owe nothing
         to the choice of its events: these are chosen on one half of the draws and counted in the
         other, in both directions. Raises MechanismError."""
-        return self._judged(one, draws, self._scorers, self._measured)
+        return self._judged(contender, draws, self._scorers, self._measured)
 
     def _judged(
         self,
-        one: Contender,
+        contender: Contender,
         draws: int,
         scorers: Sequence[Scorer],
         estimated: Callable[[Contender, int, Sequence[Scorer]], _Estimates],
     ) -> Contender:
-        for side in (one.d1, one.d2):
+        for side in (contender.d1, contender.d2):
             self._drawing.fill(side, draws)
-        if one.d1.only_raises and one.d2.only_raises:
-            return replace(one, draws=2 * draws)
-        key = (*one.key, one.d1.is_alone, draws, len(scorers), estimated.__name__)
+        if contender.d1.only_raises and contender.d2.only_raises:
+            return replace(contender, draws=2 * draws)
+        key = (*contender.key, contender.d1.is_alone, draws, len(scorers), estimated.__name__)
         if key not in self._known:
-            self._known[key] = estimated(one, draws, scorers)
+            self._known[key] = estimated(contender, draws, scorers)
         known = self._known[key]
         return replace(
-            one,
+            contender,
             evidence=known.evidence,
             estimate=known.estimate,
             hope=known.hope,
@@ -126,27 +128,32 @@ class Judge:
             draws=2 * draws,
         )
 
-    def _estimated(self, one: Contender, draws: int, scorers: Sequence[Scorer]) -> _Estimates:
-        """Return estimates without an upper end. All are 0 if the scorers find no event, for
-        example if all outputs differ."""
-        selection = paired(one.d1, one.d2, draws)
-        candidates = [one for scorer in scorers for one in scorer(selection)]
+    def _estimated(self, contender: Contender, draws: int, scorers: Sequence[Scorer]) -> _Estimates:
+        """Return estimates without an upper end; all are 0 if the scorers find no event."""
+        selection = paired(contender.d1, contender.d2, draws)
+        candidates = [candidate for scorer in scorers for candidate in scorer(selection)]
         evidence = max((self._growth(candidate)[0] for candidate in candidates), default=0.0)
         if _are_certain(selection):
             return _Estimates(max(0.0, evidence), math.inf, math.inf)
         objective = self._objective
-        estimate = max((best_predicted(one, objective) for one in candidates), default=0.0)
+        estimate = max(
+            (best_predicted(candidate, objective) for candidate in candidates), default=0.0
+        )
         hope = estimate
         if self._is_of_answers:
             hope = max((self._bound(candidate)[0] for candidate in candidates), default=0.0)
         return _Estimates(max(0.0, evidence), estimate, hope)
 
-    def _measured(self, one: Contender, draws: int, scorers: Sequence[Scorer]) -> _Estimates:
-        """Return estimates with honest evidence. Each candidate has two rules: one with the largest
-        evidence, which may be about a rare event, and one with the largest bound."""
-        estimates = self._estimated(one, draws, scorers)
+    def _measured(self, contender: Contender, draws: int, scorers: Sequence[Scorer]) -> _Estimates:
+        """Return estimates with evidence that owes nothing to the choice of the events."""
+        # Each candidate has two rules: one with the largest evidence, which may be about a rare
+        # event, and one with the largest bound.
+        estimates = self._estimated(contender, draws, scorers)
         half = draws // 2
-        parts = paired(one.d1, one.d2, half), paired(one.d1, one.d2, draws, half)
+        parts = (
+            paired(contender.d1, contender.d2, half),
+            paired(contender.d1, contender.d2, draws, half),
+        )
         counts: dict[tuple[int, int, str], _Guesses] = {}
         bounds: dict[tuple[int, int, str], float] = {}
         for learning, counted in (parts, parts[::-1]):
@@ -199,11 +206,10 @@ class _Guesses:
     def evidence(self, points: Sequence[ProfilePoint]) -> float:
         """Return the evidence against a claim, in nats."""
         right, wrong = np.array(float(self.right)), np.array(float(self.wrong))
-        return max(float(evidence_of(right, wrong, one, self.draws, self.h)) for one in points)
+        return max(float(evidence_of(right, wrong, point, self.draws, self.h)) for point in points)
 
     def upper(self, point: ProfilePoint) -> float:
-        """Return the upper end of a 95 % interval of ε at the δ of a point: the log-odds of
-        Wilson's upper bound on the share of right guesses."""
+        """Return the upper end of a 95 % interval of ε: the log-odds of Wilson's bound."""
         right = max(0.0, self.right - self.h * point.delta * self.draws)
         total, z = right + self.wrong, _UPPER_DEVIATIONS
         if self.wrong == 0 or total == 0:
@@ -217,7 +223,7 @@ class _Guesses:
 def _are_certain(selection: SelectionDraws) -> bool:
     """Return whether each input has a single output, and the two outputs differ."""
     keys = [selection.outcomes.take(selection.is_d1 == side).keys() for side in (True, False)]
-    return all((one == one[0]).all() for one in keys) and keys[0][0] != keys[1][0]
+    return all((outputs == outputs[0]).all() for outputs in keys) and keys[0][0] != keys[1][0]
 
 
 class Confirming:
@@ -225,7 +231,7 @@ class Confirming:
 
     pairs: keys of the tried pairs that the report counts. The key of a pair is (number of d1,
     number of d2); each input of the search has a number.
-    enough: evidence (log-likelihood ratio, in nats) from which a leak counts as clear.
+    enough: evidence, in nats, from which a leak counts as clear.
     claimed: claimed ε at the δ for which estimates are made.
     is_found: whether a pair has leaked clearly, and again in new draws, since the caller last set
     this field to False. It stays False if the mechanism makes many draws in one call.
@@ -259,38 +265,40 @@ class Confirming:
         pairs that the report counts are included."""
         return [words for key, words in self._refused.items() if key in self.pairs]
 
-    def measured(self, one: Contender, draws: int) -> Contender:
+    def measured(self, contender: Contender, draws: int) -> Contender:
         """Return a pair with its estimates after the last round, with `draws` draws of each
         input."""
-        return self.tried(one, draws, 1, is_last=True)
+        return self.tried(contender, draws, 1, is_last=True)
 
-    def tried(self, one: Contender, draws: int, number: int, *, is_last: bool = False) -> Contender:
+    def tried(
+        self, contender: Contender, draws: int, number: int, *, is_last: bool = False
+    ) -> Contender:
         """Return a proposed pair with its estimates after a trial with `draws` draws of each input.
 
         number: index of the round of trials, from 0.
         is_last: whether events are chosen and measured on different draws (`Judge.measured`).
         """
-        if one.proposal.inside or self.settings.outside:
-            self.pairs.add(one.key)
+        if contender.proposal.inside or self.settings.outside:
+            self.pairs.add(contender.key)
         try:
             tried = (
-                self._judge.measured(one, draws)
+                self._judge.measured(contender, draws)
                 if is_last
-                else self._judge.tried(one, draws, thorough=number > 0)
+                else self._judge.tried(contender, draws, thorough=number > 0)
             )
         except MechanismError as error:
-            if self.drawing.has_alone and not one.d1.is_alone:
+            if self.drawing.has_alone and not contender.d1.is_alone:
                 # In a batch, an exception ends all draws. `alone` returns an input whose draws are
                 # made one by one, so that an exception is only one of the outcomes.
                 alone = self.inputs.alone
-                one = replace(one, d1=alone(one.d1), d2=alone(one.d2))
-                return self.tried(one, min(draws, MAX_ONE_BY_ONE), number, is_last=is_last)
-            self._refused[one.key] = str(error)
-            return replace(one, evidence=-1.0)
+                contender = replace(contender, d1=alone(contender.d1), d2=alone(contender.d2))
+                return self.tried(contender, min(draws, MAX_ONE_BY_ONE), number, is_last=is_last)
+            self._refused[contender.key] = str(error)
+            return replace(contender, evidence=-1.0)
         if tried.d1.only_raises and tried.d2.only_raises:
-            self._refused[one.key] = tried.d1.words
+            self._refused[contender.key] = tried.d1.words
         elif self._spec.sampling.on_error == "fail" and (tried.d1.raised or tried.d2.raised):
-            self._refused[one.key] = tried.d1.words or tried.d2.words
+            self._refused[contender.key] = tried.d1.words or tried.d2.words
             return replace(tried, evidence=-1.0)
         tried = replace(tried, has_wrong_type=self._has_wrong_type(tried))
         if self.drawing.single_draws and not (self.is_found or tried.has_wrong_type):
@@ -298,41 +306,41 @@ class Confirming:
         self._report(tried)
         return tried
 
-    def _has_wrong_type(self, one: Contender) -> bool:
-        """Return whether a tried pair only shows that the mechanism rejects a type of values.
-
-        True if the mechanism always raises a TypeError or AttributeError for exactly one input, and
-        some column of this input has values of a new type. A type is new in a column if this column
-        has it neither in the other input nor in the usual input of the space (`Space.usual`), at
-        which bugs are unlikely.
-        """
-        if one.d1.has_wrong_type == one.d2.has_wrong_type:
+    def _has_wrong_type(self, contender: Contender) -> bool:
+        """Return whether a tried pair only shows that the mechanism rejects a type of values."""
+        # It always raises a TypeError or AttributeError for exactly one input, of which some column
+        # has a type that it has neither in the other input nor in the usual input of the space.
+        if contender.d1.has_wrong_type == contender.d2.has_wrong_type:
             return False
-        d1, d2 = one.proposal.d1, one.proposal.d2
-        wrong, other = (d1, d2) if one.d1.has_wrong_type else (d2, d1)
-        return not _types_in(wrong) <= _types_in(other) | self._usual_types
+        d1, d2 = contender.proposal.d1, contender.proposal.d2
+        wrong, counterpart = (d1, d2) if contender.d1.has_wrong_type else (d2, d1)
+        return not _types_in(wrong) <= _types_in(counterpart) | self._usual_types
 
     def always_raises(self, dataset: Any) -> bool | None:
         """Return whether the mechanism raises an exception in each of a few draws for a dataset;
         None if no draw can be made, so that the answer is unknown."""
-        one = self.inputs.of(dataset)
-        for given in filter(None, (one, one and self.inputs.alone(one))):
+        entry = self.inputs.of(dataset)
+        for variant in filter(None, (entry, entry and self.inputs.alone(entry))):
             try:
-                self.drawing.fill(given, MIN_DRAWS)
+                self.drawing.fill(variant, MIN_DRAWS)
             except MechanismError:
                 if self.drawing.has_alone:
                     continue
                 return None
-            return given.only_raises
+            return variant.only_raises
         return None
 
     def with_outputs(self, contenders: Sequence[Contender]) -> list[Contender]:
         """Return the pairs that were tried and for which the mechanism gave outputs."""
-        return [one for one in contenders if one.draws and one.key not in self._refused]
+        return [
+            contender
+            for contender in contenders
+            if contender.draws and contender.key not in self._refused
+        ]
 
     def ranked(self, contenders: Sequence[Contender]) -> list[Contender]:
         """Return the pairs, best first (`Contender.rank`)."""
-        return sorted(contenders, key=lambda one: one.rank(self.enough), reverse=True)
+        return sorted(contenders, key=lambda contender: contender.rank(self.enough), reverse=True)
 
     def is_over(self) -> bool:
         """Return whether to end a round of trials early.
@@ -342,50 +350,53 @@ class Confirming:
         """
         return self.budget.is_out_of_time() or self.is_found
 
-    def is_clear(self, one: Contender) -> bool:
+    def is_clear(self, contender: Contender) -> bool:
         """Return whether a tried pair leaks clearly: its draws give enough evidence against the
         claim (at least `enough`, in nats, or less after the last round), and its estimate of ε is
         above the claimed ε."""
         # The best of many scores may have large evidence by luck alone. So the estimate of ε must
         # also be above the claim. Evidence of the last round owes nothing to the choice of a score.
-        margin = 0.0 if math.isnan(one.upper) else _EVIDENCE_MARGIN - _MEASURED_MARGIN
-        return one.evidence >= self.enough - margin and one.estimate > self._least
+        margin = 0.0 if math.isnan(contender.upper) else _EVIDENCE_MARGIN - _MEASURED_MARGIN
+        return contender.evidence >= self.enough - margin and contender.estimate > self._least
 
-    def is_sure(self, one: Contender) -> bool:
+    def is_sure(self, contender: Contender) -> bool:
         """Return whether the leak of a tried pair is clear in its draws, and again in new draws.
 
         The best of many pairs may have had lucky draws. Without this check, a lucky pair would end
         the search before it tries pairs outside the space, and hide their real leaks.
         """
-        if not self.is_clear(one):
+        if not self.is_clear(contender):
             return False
-        key = one.key, one.draws  # a pair that has got more draws is checked with more draws, too
+        # A pair that has got more draws is checked with more draws, too.
+        key = contender.key, contender.draws
         if key not in self._confirmed:
-            again = replace(one, d1=self.inputs.again(one.d1), d2=self.inputs.again(one.d2))
+            again = replace(
+                contender, d1=self.inputs.again(contender.d1), d2=self.inputs.again(contender.d2)
+            )
             try:
-                again = self._judge.tried(again, self.needed(one), thorough=True)
+                again = self._judge.tried(again, self.needed(contender), thorough=True)
             except MechanismError:
                 return False
             self._confirmed[key] = self.is_clear(again)
         return self._confirmed[key]
 
-    def needed(self, one: Contender) -> int:
+    def needed(self, contender: Contender) -> int:
         """Return the number of new draws of each input that a check of a leak needs. With this
         number, the expected evidence is twice the evidence that counts as clear. The number is at
         least `MIN_FIRST_DRAWS`, but at most twice the draws of each input that the pair has had.
         """
-        had = one.draws // 2
-        needed = math.ceil(had * 2 * self.enough / max(one.evidence, 1e-9))
-        return min(2 * had, max(MIN_FIRST_DRAWS, needed))
+        past_draws = contender.draws // 2
+        needed = math.ceil(past_draws * 2 * self.enough / max(contender.evidence, 1e-9))
+        return min(2 * past_draws, max(MIN_FIRST_DRAWS, needed))
 
-    def _report(self, one: Contender) -> None:
+    def _report(self, contender: Contender) -> None:
         if self._notify is None or not self.budget.speed():
             return
         spent, budget = self.drawing.draws, self.budget.draws
         self._notify(
             Progress(
                 name=self._spec.name,
-                pair=f"search: {one.proposal.why}",
+                pair=f"search: {contender.proposal.why}",
                 draws=spent,
                 budget=max(budget, spent),
                 rate=self.budget.speed(),
@@ -397,9 +408,7 @@ class Confirming:
 
 
 def _types_in(value: Any) -> frozenset[tuple[str, str]]:
-    """Return the set of (path, type) of all values in a dataset. A list of rows with ages contains
-    `('[].age', 'number')`, for example. The type is null, text, number, list, table or the name of
-    a class."""
+    """Return the set of (path, type) of all values in a dataset, such as `('[].age', 'number')`."""
     return frozenset(_types(value, ""))
 
 

@@ -151,12 +151,7 @@ class _Unseen:
         self._known: set[Hashable] = set()
 
     def proposal(self, d1: Any, d2: Any, why: str, origin: Origin) -> Proposal | None:
-        """Return a `Proposal` with the inputs d1 and d2. Return None if this pair was proposed
-        before, or if d1 and d2 are not neighbours.
-
-        Also return None for an input outside the space if the space does not allow its number of
-        records, or if this object was made with `inside_only`.
-        """
+        """Return a new pair as a `Proposal`; None if it is known, forbidden or no neighbours."""
         key = frozenset((identity(d1), identity(d2)))
         if key in self._known:
             return None
@@ -164,7 +159,10 @@ class _Unseen:
         relation = self.relation
         # Leave out inputs whose number of records lies outside the space: a mechanism may rely on
         # this number.
-        if any(isinstance(one, list) and not relation.has_room(len(one)) for one in (d1, d2)):
+        if any(
+            isinstance(dataset, list) and not relation.has_room(len(dataset))
+            for dataset in (d1, d2)
+        ):
             return None
         inside = relation.are_inside(d1, d2)
         if (self._inside_only and not inside) or not relation.holds(d1, d2):
@@ -172,12 +170,7 @@ class _Unseen:
         return Proposal(d1, d2, why, origin, inside)
 
     def of(self, pairs: Callable[[], Pairs], origin: Origin) -> Iterator[Proposal]:
-        """Yield a `Proposal` for each of the given pairs that was not proposed before and whose
-        inputs are neighbours.
-
-        pairs: function that returns an iterator of (d1, d2, description).
-        origin: method that made the pairs, such as "edge"; each `Proposal` stores it.
-        """
+        """Yield a `Proposal` for each new pair of neighbours that `pairs` makes."""
         for d1, d2, why in pairs():
             if (proposal := self.proposal(d1, d2, why, origin)) is not None:
                 yield proposal
@@ -195,13 +188,18 @@ def _catalogue(unseen: _Unseen) -> Iterator[Proposal]:
 
 
 def _chosen(edges: list[Proposal]) -> list[Proposal]:
-    """Return at most 300 of the proposals with an edge. Proposals inside the space come first, then
-    small datasets."""
-    edges = sorted(edges, key=lambda one: (not one.inside, len(parts(one.d1)) + len(parts(one.d2))))
-    inside = [one for one in edges if one.inside]
+    """Return at most `MAX_EDGES` proposals: inside the space first, then small datasets."""
+    edges = sorted(
+        edges,
+        key=lambda proposal: (
+            not proposal.inside,
+            len(parts(proposal.d1)) + len(parts(proposal.d2)),
+        ),
+    )
+    inside = [proposal for proposal in edges if proposal.inside]
     outside = edges[len(inside) :]
-    kept = inside[: max(_MAX_EDGES_INSIDE, MAX_EDGES - len(outside))]
-    return [*kept, *outside[: MAX_EDGES - len(kept)]]
+    selection = inside[: max(_MAX_EDGES_INSIDE, MAX_EDGES - len(outside))]
+    return [*selection, *outside[: MAX_EDGES - len(selection)]]
 
 
 def parts(dataset: Any) -> list[Any]:
@@ -239,10 +237,10 @@ def pair_strategy(relation: Relation) -> Any:
         if users is not None:
             d1 = allowed(d1, users)
         by = Ingredients([draw(records) for _ in range(2)], (draw(parts), draw(parts)))
-        others = list(islice(relation.changes(d1, by), _MAX_CHANGES))
-        start = draw(st.integers(0, max(0, len(others) - 1)))
-        turned = islice([*others[start:], *others[:start]], _MAX_TRIES)
-        d2 = next((other for other in turned if relation.holds(d1, other)), _NONE)
+        copies = list(islice(relation.changes(d1, by), _MAX_CHANGES))
+        start = draw(st.integers(0, max(0, len(copies) - 1)))
+        candidates = islice([*copies[start:], *copies[:start]], _MAX_TRIES)
+        d2 = next((copy for copy in candidates if relation.holds(d1, copy)), _NONE)
         if d2 is _NONE:
             return None
         return (d1, d2) if draw(st.booleans()) else (d2, d1)
@@ -251,8 +249,7 @@ def pair_strategy(relation: Relation) -> Any:
 
 
 def _record_strategy(relation: Relation) -> Any:
-    """Return a strategy of Hypothesis for one record. If a user's generator makes whole datasets,
-    the strategy draws a record of a generated dataset."""
+    """Return a strategy of Hypothesis for one record."""
     if not isinstance(relation.inner, Own):
         return relation.space.of_record().strategy()
     st = strategies()

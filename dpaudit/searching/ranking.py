@@ -93,10 +93,10 @@ class Ranking:
             dropped, number = [*out, *dropped], number + 1
         return [*self._confirming.ranked(standing), *dropped]
 
-    def merged(self, ranked: list[Contender], others: list[Contender]) -> list[Contender]:
+    def merged(self, ranked: list[Contender], additions: list[Contender]) -> list[Contender]:
         """Return two lists of tried pairs as one, best first: pairs with many draws by rank, then
         the others by rank."""
-        return tried_most(self._confirming.ranked([*ranked, *others]))
+        return tried_most(self._confirming.ranked([*ranked, *additions]))
 
     def last_round(self, ranked: list[Contender], beyond: float) -> list[Contender]:
         """Return the given pairs, best first, after the last round: one pair of each kind, and the
@@ -115,18 +115,18 @@ class Ranking:
         standing, dropped = self._finalists(ranked)
         rounds = max(1, (len(standing) - 1).bit_length()) if is_of_answers else 1
         for later in range(rounds, 0, -1):
-            had = [contender.draws // 2 for contender in standing]
+            past_draws = [contender.draws // 2 for contender in standing]
             inputs = 2 if is_of_answers else INPUTS_PER_PAIR
-            size = _common_size(had, left / later / inputs)
-            size = min(max(size, max(had)), max(_MAX_FINAL_DRAWS, max(had)))
+            size = _common_size(past_draws, left / later / inputs)
+            size = min(max(size, max(past_draws)), max(_MAX_FINAL_DRAWS, max(past_draws)))
             if any(contender.d1.is_alone for contender in standing):
                 size = min(size, MAX_ONE_BY_ONE)
-            before = self._drawing.draws
+            draws_before = self._drawing.draws
             for index, contender in enumerate(standing):
                 if self._budget.is_out_of_time():
                     break
                 standing[index] = self._confirming.measured(contender, size)
-            left -= self._drawing.draws - before
+            left -= self._drawing.draws - draws_before
             standing = self._confirming.ranked(standing)
             if later > 1:
                 half = (len(standing) + 1) // 2
@@ -146,22 +146,22 @@ class Ranking:
         counts, sizes = [len(kind) for kind in kinds], list[int]()
         while not sizes or sum(counts) < sizes[-1]:
             sizes.append(sum(counts))
-            counts = [min(count, self._kept(count)) for count in counts]
+            counts = [min(count, self._quota(count)) for count in counts]
         return sizes
 
-    def _kept(self, count: int) -> int:
+    def _quota(self, count: int) -> int:
         least = _KEPT_ANSWERS if self._relation.is_of_answers else 1
         return max(least, math.ceil(count / KEPT_ONE_IN))
 
     def _split(self, ranked: list[Contender]) -> tuple[list[Contender], list[Contender]]:
         """Return (the pairs that stay, the pairs that are dropped), both in the given order."""
         kinds = self._by_kind(ranked)
-        kept = {id(pair) for kind in kinds for pair in kind[: self._kept(len(kind))]}
-        return _separated(ranked, kept)
+        ids = {id(pair) for kind in kinds for pair in kind[: self._quota(len(kind))]}
+        return _separated(ranked, ids)
 
     def _simplest_first(self, ranked: list[Contender]) -> list[Contender]:
-        """Return the pairs, first the simplest one whose evidence counts as that of the best pair
-        and whose bound is nearly as large: the largest bound is too large by luck."""
+        """Return the pairs, first the simplest one that is nearly as good as the best."""
+        # The largest bound is too large by luck.
         enough, best = self._confirming.enough, ranked[0]
         near = [
             pair
@@ -218,8 +218,8 @@ def kind_of(proposal: Proposal, relation: Relation, bounds: Set[Hashable]) -> tu
 def tried_most(ranked: list[Contender]) -> list[Contender]:
     """Return all given pairs, reordered: first the pairs with at least half of the largest number
     of draws, then the others, whose bounds are more likely to be luck."""
-    most = max((contender.draws for contender in ranked), default=0)
-    return sorted(ranked, key=lambda contender: 2 * contender.draws < most)
+    max_draws = max((contender.draws for contender in ranked), default=0)
+    return sorted(ranked, key=lambda contender: 2 * contender.draws < max_draws)
 
 
 def _growth(number: int) -> int:
@@ -227,10 +227,9 @@ def _growth(number: int) -> int:
     return 1 if number == 0 else (GROWTH - 1) * int(GROWTH ** (number - 1))
 
 
-def _common_size(had: Sequence[int], further: float) -> int:
-    """Return the number of draws that every pair can have if `further` draws are made, so that
-    pairs with fewer draws catch up first."""
-    ordered = sorted(had)
+def _common_size(past_draws: Sequence[int], further: float) -> int:
+    """Return the number of draws that every pair can have if `further` draws are made."""
+    ordered = sorted(past_draws)
     for count in range(len(ordered), 0, -1):
         size = (further + sum(ordered[:count])) / count
         if size >= ordered[count - 1]:

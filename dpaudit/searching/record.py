@@ -104,8 +104,7 @@ def _path(spec: AuditSpec) -> Path | None:
 
 
 def _written(value: Any) -> Any:
-    """Return a dataset as a JSON value without loss: a tuple becomes `{"tuple": [...]}`, and bytes
-    `{"bytes": hex digits}`."""
+    """Return a dataset as a JSON value without loss; tuples and bytes become mappings."""
     if type(value) is bytes:
         return {_BYTES: value.hex()}
     if value is None or type(value) in (bool, int, float, str):
@@ -127,11 +126,11 @@ def _written(value: Any) -> Any:
 
 def _with_pairs(searched: Searched, convert: Callable[[Any], Any]) -> Searched:
     """Return the result with each input of its pairs converted."""
-    found, unsettled = (
+    found_pairs, unsettled = (
         tuple((convert(d1), convert(d2)) for d1, d2 in pairs)
         for pairs in (searched.found, searched.unsettled)
     )
-    return replace(searched, found=found, unsettled=unsettled)
+    return replace(searched, found=found_pairs, unsettled=unsettled)
 
 
 def _value(written: Any) -> Any:

@@ -141,9 +141,7 @@ class NeighbourSearch(SearchSettings):
         return replace(spec, pairs=pairs, sampling=sampling), searched
 
     def _rate(self, spec: AuditSpec, drawing: Drawing) -> float:
-        """Return the draws per second of this process, for the first proposed input that does not
-        raise. Nothing else uses these draws.
-        """
+        """Return the draws per second for the first proposed input that does not raise."""
         draws, samples = drawing.draws, spec.sampling.samples
         enough = rate_enough(samples, 1) if isinstance(samples, DefaultSamples) else 0.0
         source = proposals(self.relation, seed=spec.sampling.seed, inside_only=True)
@@ -188,8 +186,8 @@ class _Search:
             self._budget.plan_by_clock(
                 lambda index, draws: confirming.tried(contenders[index % len(contenders)], draws, 0)
             )
-        inside = [one for one in contenders if one.proposal.inside]
-        outside = [one for one in contenders if not one.proposal.inside]
+        inside = [contender for contender in contenders if contender.proposal.inside]
+        outside = [contender for contender in contenders if not contender.proposal.inside]
         share = PROPOSED_SHARE * (_INSIDE_SHARE if inside and outside else 1.0)
         noted = self._gathering.beyond()
         # Pairs inside and outside the space are ranked separately. Otherwise, a leak outside the
@@ -210,18 +208,16 @@ class _Search:
         return final_pairs(confirming, best, beyond, aside, self._gathering.note)
 
     def _by_kind(self, outside: list[Contender], share: float) -> list[list[Contender]]:
-        """Try pairs outside the space. Return one list of tried pairs, best first, for each kind of
-        values outside: a NaN mostly leaks more than a number beyond a bound, and would hide its
-        leak. With few draws, return a single list of all kinds.
-
-        share: share of the search's draws that the trials may take. Numbers beyond a bound get half
-        of it, since their leaks are mostly smaller.
-        """
+        """Return the tried pairs outside the space, one list, best first, for each kind."""
+        # A NaN mostly leaks more than a number beyond a bound, and would hide its leak. Numbers
+        # beyond a bound get half of the draws, since their leaks are mostly smaller.
         if self._budget.draws_for(share) < _MIN_DIVIDED:
             return [self._ranking.halved(outside, share)]
         kinds: dict[Outside, list[Contender]] = {}
-        for one in outside:
-            kinds.setdefault(kind_outside(one.proposal, self._settings.space), []).append(one)
+        for contender in outside:
+            kinds.setdefault(kind_outside(contender.proposal, self._settings.space), []).append(
+                contender
+            )
         weights = {kind: len(kinds) - 1 if kind == "beyond" else 1 for kind in kinds}
         total = max(1, sum(weights.values()))
         return [
@@ -231,12 +227,7 @@ class _Search:
         ]
 
     def _best(self, inside: list[Contender], share: float, reserved: float) -> list[Contender]:
-        """Return the tried pairs inside the space, best first.
-
-        inside: proposed pairs inside the space.
-        share: share of the search's draws for the first rounds of trials.
-        reserved: share of the search's draws that must be left for pairs outside the space.
-        """
+        """Return the tried pairs inside, best first; a share `reserved` of the draws is left."""
         confirming, ranking = self._confirming, self._ranking
         # After a clear leak, a larger leak is looked for only if the inputs are query answers. For
         # datasets of records, a small pair is worth more than a large bound. No larger leak is
@@ -253,11 +244,7 @@ class _Search:
         return best
 
     def _with_raising(self, best: list[Contender]) -> list[Contender]:
-        """Return the given pairs. If the mechanism always raises for both inputs of some pairs, add
-        pairs such that it raises for only one input, and rank all pairs.
-
-        best: tried pairs, best first.
-        """
+        """Return the pairs, and ranked among them those for which only one input raises."""
         if self._spec.sampling.on_error == "fail" or self._confirming.is_over():
             return best
         raising = self._gathering.raising(best, self._confirming.always_raises)

@@ -246,11 +246,11 @@ def sensitivity(
     >>> result.exceeded, result.witness.distance
     (True, 3.0)
     """
-    given = params or {}
+    keywords = params or {}
     target = (
-        ImportedTarget(path=function, params=given)
+        ImportedTarget(path=function, params=keywords)
         if isinstance(function, str)
-        else CallableTarget(function=function, params=given)
+        else CallableTarget(function=function, params=keywords)
     )
     return searched(
         target if python is None else IsolatedTarget(target=target, python=python),
@@ -293,11 +293,11 @@ def searched(
         )
     _check(claimed, norm, form, seed, time)
     check_where(inside_only, outside)
-    of = parse_space(space) if isinstance(space, str | Mapping) else space
-    relation, limit = relation_on(of, parsed), float(claimed)
+    parsed_space = parse_space(space) if isinstance(space, str | Mapping) else space
+    relation, limit = relation_on(parsed_space, parsed), float(claimed)
     elsewhere = isinstance(target, IsolatedTarget)
-    form_of = partial(formed, form=form, space=of, elsewhere=elsewhere)
-    form_of(of.usual())  # raises DatasetError if datasets of the space cannot take the form
+    form_of = partial(formed, form=form, space=parsed_space, elsewhere=elsewhere)
+    form_of(parsed_space.usual())  # raises DatasetError if datasets cannot take the form
     read = plain_records if norm == RECORDS else plain_numbers
     with _function(target) as function, warnings.catch_warnings():
         answers = Answers(function, read, target.name, form_of)
@@ -318,7 +318,7 @@ def searched(
     return SensitivityResult(
         function=target.name,
         source=source_of(target),
-        space=of.words(),
+        space=parsed_space.words(),
         adjacency=relation.describe(),
         norm=norm,
         claimed=limit,
@@ -352,8 +352,7 @@ def _check(claimed: Any, norm: Any, form: Any, seed: Any, time: Any) -> None:
 
 @contextmanager
 def _function(target: Target) -> Iterator[Callable[[Any], Any]]:
-    """Inside the context, provide the function of a target as a function whose only argument is the
-    dataset. Raises TargetError."""
+    """Provide the function of a target as a function of the dataset alone. Raises TargetError."""
     if isinstance(target, IsolatedTarget):
         with closing(Isolated(target)) as mechanism:
             _check_calling(mechanism.how, target)
@@ -416,18 +415,12 @@ class _Search:
         self.raised, self.notes = 0, list[str]()
 
     def run(self, seed: int, *, inside_only: bool) -> None:
-        """Compare the function's answers for pairs of neighbouring inputs, in this order: all
-        proposed pairs that are not random, lists of every length, and pairs made by hill climbing.
-        If no finite distance inside the space exceeds the claim, go on with random pairs.
-
-        seed: seed of the random pairs.
-        inside_only: whether to leave out inputs outside the space.
-        """
+        """Compare answers; for random pairs only if no distance inside exceeds the claim."""
         relation, pool = self._relation, Pool(self._relation)
         try:
-            for one in catalogue(relation, inside_only=inside_only):
-                self._look(Pair(one.d1, one.d2), one.inside, "catalogue")
-                pool.add(one)
+            for proposal in catalogue(relation, inside_only=inside_only):
+                self._look(Pair(proposal.d1, proposal.d2), proposal.inside, "catalogue")
+                pool.add(proposal)
             for pair in of_every_size(relation):
                 if relation.space.contains(pair.d2):
                     self._look(pair, True, "sizes")
@@ -438,12 +431,8 @@ class _Search:
             self.notes.append(_OVER)
 
     def _climb(self, pool: Pool) -> None:
-        """Compare pairs made by hill climbing. The climbs start from the pairs inside the space
-        with the largest distances so far.
-
-        pool: known records and values, from which changes are made.
-        """
-        for _, start in sorted(self._starts, key=lambda one: -one[0])[:_CLIMBING_STARTS]:
+        """Compare pairs made by hill climbing from the pairs inside with the largest distances."""
+        for _, start in sorted(self._starts, key=lambda entry: -entry[0])[:_CLIMBING_STARTS]:
             climb = Limit(trials=_MAX_CLIMBED // _CLIMBING_STARTS)
 
             def score(pair: Pair, climb: Limit = climb) -> float:
@@ -474,21 +463,16 @@ class _Search:
         return distance > self._claimed * (1 + _ROUNDING)
 
     def _look(self, pair: Pair, inside: bool, origin: Origin) -> float:
-        """Compare the answers for a pair, and record the result. Return their distance; -∞ if both
-        inputs raise, or if an input cannot be converted to the data type that the function takes.
-
-        inside: whether both inputs lie in the space.
-        origin: method that made the pair, such as "random".
-        """
+        """Record the distance of the answers for a pair, and return it; -∞ if there is none."""
         self._check()
         self._limit.spend()
         try:
             kind, distance, _ = self._compared(pair)
         except DatasetError:  # the dataset cannot take the form
             return -math.inf
-        named = (key(pair.d1), key(pair.d2))
-        is_new = named not in self._known
-        self._known.add(named)
+        texts = (key(pair.d1), key(pair.d2))
+        is_new = texts not in self._known
+        self._known.add(texts)
         if kind is None:
             self.raised += is_new
             return -math.inf
@@ -499,17 +483,15 @@ class _Search:
                 self._starts.append((distance, pair))
         # Outside the space, distances have no limit, so the first pair is kept: it is one of the
         # simplest. Inside the space, the pair with the largest distance is kept.
-        _, most = self.exceeding.get((inside, kind), (pair, -1.0))
-        if self._exceeds(distance) and (most < 0 or (inside and distance > most)):
+        _, largest = self.exceeding.get((inside, kind), (pair, -1.0))
+        if self._exceeds(distance) and (largest < 0 or (inside and distance > largest)):
             self._answers.check(pair.d1)
             self._answers.check(pair.d2)
             self.exceeding[inside, kind] = (pair, distance)
         return distance
 
     def _compared(self, pair: Pair) -> tuple[Kind | None, float, str]:
-        """Return (kind, distance, reason). The kind says how the answers for a pair differ; it is
-        None if the function raises on both inputs. The reason says why the distance is infinite; ""
-        for a finite distance."""
+        """Return (kind of difference, distance, reason of infinity); no kind if both raise."""
         first, second = self._answers.of(pair.d1), self._answers.of(pair.d2)
         if isinstance(first, Raised) and isinstance(second, Raised):
             self._raised_first = self._raised_first or (first, pair.d1)
@@ -521,26 +503,18 @@ class _Search:
         return ("infinite" if distance.words else "distance"), distance.value, distance.words
 
     def shrunk(self, *, inside: bool) -> tuple[Witness, ...]:
-        """Return simplified pairs whose distance exceeds the claim, at most one for each kind of
-        difference (in numbers, in shape, by an exception).
-
-        inside: whether to use the pairs inside the space, or the pairs outside.
-        """
+        """Return simplified pairs above the claim, at most one for each kind of difference."""
         self._limit = Limit(self._seconds)
         kinds = [kind for kind in _KINDS if (inside, kind) in self.exceeding]
         return tuple(self._small(*self.exceeding[inside, kind], kind) for kind in kinds)
 
     def _small(self, pair: Pair, distance: float, kind: Kind) -> Witness:
-        """Return a simplified pair whose distance exceeds the claim, with its outputs.
-
-        The given pair is first simplified as long as its distance exceeds the claim. If the result
-        lies in the space, the given pair is also simplified without reducing its distance. This
-        second result is returned unless it is much longer to write than the first one, or has more
-        records.
-        """
+        """Return a simplified pair whose distance exceeds the claim, with its outputs."""
+        # The pair simplified without reducing its distance is better, unless it is much longer to
+        # write or has more records.
         small = self._shrunk(pair, kind, self._exceeds)
         if self._relation.are_inside(*small):
-            far = self._shrunk(pair, kind, lambda other: other >= distance * (1 - _ROUNDING))
+            far = self._shrunk(pair, kind, lambda value: value >= distance * (1 - _ROUNDING))
             is_short = len(key(far)) <= _MAX_TEXT_RATIO * len(key(small))
             small = far if is_short and _records(far) <= _records(small) else small
         return self._witness(small)
@@ -558,14 +532,13 @@ class _Search:
         return Pair(*shrunk(*pair, self._relation, violates, most_tries=_MAX_SHRINKING_TRIES))
 
     def largest(self) -> Witness | None:
-        """Return a simplified pair with the largest finite distance, inside the space if there is
-        such a pair; None if no pair has a finite distance."""
+        """Return a simplified pair with the largest finite distance, if possible inside."""
         largest = self._largest.get(True) or self._largest.get(False)
         if largest is None:
             return None
         pair, distance = largest
         return self._witness(
-            self._shrunk(pair, "distance", lambda other: other >= distance * (1 - _ROUNDING))
+            self._shrunk(pair, "distance", lambda value: value >= distance * (1 - _ROUNDING))
         )
 
     def _witness(self, pair: Pair) -> Witness:
@@ -575,8 +548,7 @@ class _Search:
         return Witness(pair.d1, pair.d2, outputs, distance, kind or "raises", words, inside)
 
     def refuse(self, name: str) -> None:
-        """Raise the exception that says why no pair could be compared. name: name of the function,
-        for the message."""
+        """Raise the exception that says why no pair could be compared."""
         if self._raised_first is None and self.notes:
             raise UsageError(
                 Name("time"),
@@ -602,8 +574,7 @@ def _records(pair: Pair) -> int:
 
 
 def _written(answer: Any) -> Any:
-    """Return an answer as the report shows it: an exception as its type and message, hashable
-    records as mappings and lists, other answers unchanged."""
+    """Return an answer as the report shows it."""
     if isinstance(answer, Raised):
         return answer.words
     return as_rows(answer) if isinstance(answer, tuple) else answer

@@ -51,12 +51,12 @@ class SearchSettings:
     def describe(self) -> str:
         form = f" as {self.form}" if self.form else ""
         where = ", inside it alone" if self.inside else ", and outside it" if self.outside else ""
-        kept = f", {self.keep} pairs kept" if self.keep > 1 else ""
-        return f"{self.space.words()}{form} ({self.adjacency.describe()}{where}{kept})"
+        number = f", {self.keep} pairs kept" if self.keep > 1 else ""
+        return f"{self.space.words()}{form} ({self.adjacency.describe()}{where}{number})"
 
     def pair(self, d1: Any, d2: Any) -> NeighbouringPair:
         """Return the pair to audit that consists of two inputs in plain Python."""
-        first, second = (shortened(repr(one), _MAX_CHARACTERS) for one in (d1, d2))
+        first, second = (shortened(repr(dataset), _MAX_CHARACTERS) for dataset in (d1, d2))
         label = f"d1 = {first}, d2 = {second}"
         return NeighbouringPair(self.formed(d1), self.formed(d2), self.adjacency, label)
 
@@ -113,10 +113,10 @@ def formed(
     columns = [] if space is None else list(space.of_record().by_column())
     if form in ARRAYS:
         rows = as_given(dataset, form, columns or columns_of(dataset))
-        made = array(rows, shown(dataset))
-        return made.reshape(0, len(columns)) if columns and not made.size else made
-    given = _copied(as_given(dataset, form, columns))
-    return frame(given, form, shown(dataset), elsewhere=elsewhere)
+        values = array(rows, shown(dataset))
+        return values.reshape(0, len(columns)) if columns and not values.size else values
+    argument = _copied(as_given(dataset, form, columns))
+    return frame(argument, form, shown(dataset), elsewhere=elsewhere)
 
 
 def _copied(dataset: Any) -> Any:

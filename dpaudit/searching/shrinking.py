@@ -62,10 +62,10 @@ def shrunk(
     keeps_size: whether the number of records must stay the same.
     """
     search = _Shrinking(relation, violates, most_tries)
-    now, before = Pair(d1, d2), None
-    search.seen.add(_key(now))
-    while now != before and search.left > 0:
-        before = now
+    now, previous = Pair(d1, d2), None
+    search.known.add(_key(now))
+    while now != previous and search.left > 0:
+        previous = now
         for step in _SIMPLER if keeps_size else (*_FEWER, *_SIMPLER):
             now = search.smallest(now, step)
     return now.d1, now.d2
@@ -74,7 +74,7 @@ def shrunk(
 class _Shrinking:
     """State of one shrinking.
 
-    seen: texts of the pairs that were tried.
+    known: texts of the pairs that were tried.
     left: number of tries that remain.
     """
 
@@ -82,26 +82,22 @@ class _Shrinking:
         self, relation: Relation, violates: Callable[[Any, Any], bool], most_tries: int
     ) -> None:
         self._relation, self._violates, self.left = relation, violates, most_tries
-        self.seen: set[str] = set()
+        self.known: set[str] = set()
 
     def smallest(self, now: Pair, step: _Step) -> Pair:
-        """Replace a pair by the first smaller pair that still violates the claim, and repeat until
-        no smaller pair does. Return the last pair.
-
-        step: function that takes a pair and the set of possible inputs, and yields smaller pairs.
-        """
+        """Replace a pair by the first smaller one that violates the claim, until there is none."""
         space = self._relation.space
         while True:
-            smaller = next((one for one in step(now, space) if self._holds(one, now)), None)
+            smaller = next((pair for pair in step(now, space) if self._holds(pair, now)), None)
             if smaller is None:
                 return now
             now = smaller
 
     def _holds(self, pair: Pair, now: Pair) -> bool:
-        named = _key(pair)
-        if self.left <= 0 or named in self.seen or key(pair.d1) == key(pair.d2):
+        text = _key(pair)
+        if self.left <= 0 or text in self.known or key(pair.d1) == key(pair.d2):
             return False
-        self.seen.add(named)
+        self.known.add(text)
         relation = self._relation
         if relation.are_inside(*now) and not relation.are_inside(*pair):
             return False
@@ -116,13 +112,9 @@ def _key(pair: Pair) -> str:
 
 
 def _fewer_common(now: Pair, _: Space) -> Iterator[Pair]:
-    """Yield pairs without some of the records that both lists share.
-
-    Blocks of successive records are left out: all of them, a half, a quarter, …, three, two, one.
-    Blocks of two keep an odd length odd, since a mechanism may violate the claim only for lists of
-    odd length. If the lists share at most 12 records, each combination of two of them is also left
-    out.
-    """
+    """Yield pairs without some of the records that both lists share."""
+    # Blocks of two keep an odd length odd, since a mechanism may violate the claim only for lists
+    # of odd length.
     common = matched(*now)
     halves = {len(common) >> times for times in range(len(common).bit_length())}
     sizes = sorted(size for size in {*halves, 1, 2, 3} if size <= len(common))
@@ -130,71 +122,63 @@ def _fewer_common(now: Pair, _: Space) -> Iterator[Pair]:
         for begin in range(0, len(common), size):
             yield _without_common(now, common[begin : begin + size])
     if len(common) <= _MAX_COMBINED:
-        for some in combinations(common, 2):
-            yield _without_common(now, some)
+        for pairs in combinations(common, 2):
+            yield _without_common(now, pairs)
 
 
-def _without_common(now: Pair, gone: Sequence[tuple[int, int]]) -> Pair:
-    ours, theirs = zip(*gone, strict=True)
+def _without_common(now: Pair, pairs: Sequence[tuple[int, int]]) -> Pair:
+    ours, theirs = zip(*pairs, strict=True)
     return Pair(without(now.d1, *ours), without(now.d2, *theirs))
 
 
 def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
-    """Yield pairs without one of the records that only one list has. In some of them, the other
-    list loses a record as well."""
+    """Yield pairs without a record of only one list, or also without one of the other."""
     first, second = unmatched(*now)
     common = matched(*now)
-    for place in first:
-        for other in second:
-            yield Pair(without(now.d1, place), without(now.d2, other))
-    for place in first:
-        yield Pair(without(now.d1, place), now.d2)
-        yield from (Pair(without(now.d1, place), without(now.d2, other)) for _, other in common)
-    for place in second:
-        yield Pair(now.d1, without(now.d2, place))
-        yield from (Pair(without(now.d1, other), without(now.d2, place)) for other, _ in common)
+    for left_index in first:
+        for right_index in second:
+            yield Pair(without(now.d1, left_index), without(now.d2, right_index))
+    for left_index in first:
+        yield Pair(without(now.d1, left_index), now.d2)
+        yield from (
+            Pair(without(now.d1, left_index), without(now.d2, right_index))
+            for _, right_index in common
+        )
+    for right_index in second:
+        yield Pair(now.d1, without(now.d2, right_index))
+        yield from (
+            Pair(without(now.d1, left_index), without(now.d2, right_index))
+            for left_index, _ in common
+        )
 
 
 def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs of shorter lists. Of the records that both lists share, none or one is kept. Then
-    every record is replaced by the same edge. Only edges inside the space are used.
-
-    A sum of records at a bound exceeds a limit with fewer records than other sums.
-    """
+    """Yield pairs of shorter lists in which every record is the same edge inside the space."""
+    # A sum of records at a bound exceeds a limit with fewer records than other sums.
     common = matched(*now)
     if not isinstance(now.d1, list) or len(common) <= _READABLE_RECORDS:
         return
     ends = [edge.value for edge in space.of_record().edges() if edge.inside]
-    for many in range(_READABLE_RECORDS):
-        kept = _without_common(now, common[many:])
+    for count in range(_READABLE_RECORDS):
+        shorter = _without_common(now, common[count:])
         for end in ends:
-            yield Pair([end] * len(kept.d1), [end] * len(kept.d2))
+            yield Pair([end] * len(shorter.d1), [end] * len(shorter.d2))
 
 
 def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs in which a record that both lists share is replaced by a simpler record: first
-    all copies of the record together, then single copies.
-
-    space: set of possible inputs.
-    """
+    """Yield pairs with a simpler record in both lists: all its copies, then single ones."""
     equal: dict[str, list[tuple[int, int]]] = {}
     for ours, theirs in matched(*now):
         equal.setdefault(key(now.d1[ours]), []).append((ours, theirs))
-    for places in equal.values():
-        for simpler in space.of_record().simpler(now.d1[places[0][0]]):
-            for some in (places, *([place] for place in places if len(places) > 1)):
-                first, second = zip(*some, strict=True)
+    for matches in equal.values():
+        for simpler in space.of_record().simpler(now.d1[matches[0][0]]):
+            for pairs in (matches, *([match] for match in matches if len(matches) > 1)):
+                first, second = zip(*pairs, strict=True)
                 yield Pair(changed(now.d1, simpler, *first), changed(now.d2, simpler, *second))
 
 
 def _simpler_different(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs in which the inputs differ in a simpler value. In lists, a record that only one
-    list has is replaced by a simpler record. If the inputs are single values, such as numbers, d1
-    or d2 is replaced by a simpler value. The counterpart in the other input is kept, or is changed
-    in the same way.
-
-    space: set of possible inputs.
-    """
+    """Yield pairs in which a record that only one list has, or a single value, is simpler."""
     if isinstance(now.d1, list) and isinstance(now.d2, list):
         return other_differences(now, space.of_record().simpler)
     return other_values(now, space.simpler)

@@ -124,15 +124,14 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 
 
 def _importing(target: ImportedTarget | CallableTarget) -> tuple[list[str], str]:
-    """Return (import lines of a function, text of a call of this function). The text has `{}` in
-    place of the dataset."""
+    """Return (import lines of a function, call of the function with `{}` for the dataset)."""
     data = "{}" if target.data_arg is None else f"{target.data_arg}={{}}"
-    given = "".join(f", {name}={_escaped(value)}" for name, value in target.params.items())
+    keywords = "".join(f", {name}={_escaped(value)}" for name, value in target.params.items())
     if isinstance(target, CallableTarget):
         name = target.name.rpartition(".")[2]
         # The generated program cannot call a lambda by its name, `<lambda>`. It calls the lambda
         # `function`, after the parameter of `sensitivity` to which the user passed it.
-        return [], f"{name if name.isidentifier() else 'function'}({data}{given})"
+        return [], f"{name if name.isidentifier() else 'function'}({data}{keywords})"
     module, _, attribute = target.path.partition(":")
     name = attribute.partition(".")[0]
     lines = [f"from {module} import {name}"]
@@ -143,20 +142,21 @@ def _importing(target: ImportedTarget | CallableTarget) -> tuple[list[str], str]
         else:
             file = f"runpy.run_path({as_python(module)})"
             lines, attribute = ["import runpy"], f'{file}["{name}"]{attribute[len(name) :]}'
-    return lines, f"{_made(attribute, target)}({data}{given})"
+    return lines, f"{_mechanism(attribute, target)}({data}{keywords})"
 
 
-def _made(attribute: str, target: ImportedTarget) -> str:
+def _mechanism(attribute: str, target: ImportedTarget) -> str:
     if is_made(target):
         init = target.init or ()
         if isinstance(init, Mapping):
-            attribute += f"({', '.join(f'{name}={_escaped(one)}' for name, one in init.items())})"
+            attribute += (
+                f"({', '.join(f'{name}={_escaped(value)}' for name, value in init.items())})"
+            )
         else:
             attribute += f"({', '.join(map(_escaped, init))})"
     return f"{attribute}.{target.call}" if target.call else attribute
 
 
 def _escaped(value: Any) -> str:
-    """Return a value as a Python expression in which braces are doubled, so that `str.format`
-    leaves them."""
+    """Return a value as a Python expression in which braces are doubled, for `str.format`."""
     return as_python(value).replace("{", "{{").replace("}", "}}")

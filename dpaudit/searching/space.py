@@ -158,13 +158,13 @@ _PLAIN = frozenset({int, str, bool, type(None)})
 def identity(value: Any) -> Hashable:
     """Return a key by which values are compared: equal values have equal keys. NaN equals NaN; −0.0
     differs from 0.0, and 1 differs from True and from 1.0."""
-    own = type(value)
-    kind = own.__name__
-    if own in _PLAIN:
+    value_type = type(value)
+    kind = value_type.__name__
+    if value_type in _PLAIN:
         return kind, value
-    if own is list:
+    if value_type is list:
         return kind, tuple(map(identity, value))
-    if own is dict:
+    if value_type is dict:
         return kind, frozenset([(key, identity(part)) for key, part in value.items()])
     if isinstance(value, float):
         return (kind, "nan") if math.isnan(value) else (kind, value, math.copysign(1, value))
@@ -183,8 +183,8 @@ def distinct(values: Iterable[_T], key: Callable[[_T], Any] | None = None) -> It
     """
     known: set[Hashable] = set()
     for value in values:
-        if (named := identity(value if key is None else key(value))) not in known:
-            known.add(named)
+        if (value_key := identity(value if key is None else key(value))) not in known:
+            known.add(value_key)
             yield value
 
 
@@ -251,7 +251,7 @@ class Line(ABC):
     def __init__(self, text: str, base: Path | None) -> None:
         self.text, self.base = text, base
         self.tokens = list(_tokens(text))
-        self._place = 0
+        self._index = 0
 
     @abstractmethod
     def space(self) -> Space:
@@ -261,7 +261,7 @@ class Line(ABC):
     @property
     def next(self) -> Token | None:
         """The next token that was not read yet; None at the end of the line."""
-        return self.tokens[self._place] if self._place < len(self.tokens) else None
+        return self.tokens[self._index] if self._index < len(self.tokens) else None
 
     def is_next(self, text: str) -> bool:
         """Return whether the next token is this word or mark."""
@@ -274,7 +274,7 @@ class Line(ABC):
     def skip(self, text: str) -> bool:
         """If the next token is this word or mark, move past it. Return whether it was."""
         is_there = self.is_next(text)
-        self._place += is_there
+        self._index += is_there
         return is_there
 
     def take(self, text: str, expected: str | None = None) -> None:
@@ -294,7 +294,7 @@ class Line(ABC):
         token = self.next
         if token is None or (kinds and token.kind not in kinds):
             raise self.wrong(expected)
-        self._place += 1
+        self._index += 1
         return token
 
     def items(self, opening: str, closing: str, expected: str) -> Iterator[None]:
@@ -322,29 +322,29 @@ class Line(ABC):
         expected: description of the token that should stand there.
         known: words that the user may have meant, for "did you mean".
         """
-        start = self.tokens[self._place - 1].end if self._place else 0
-        after = f" after {shortened(self.text[:start].strip(), 40)!r}" if start else ""
+        start = self.tokens[self._index - 1].end if self._index else 0
+        context = f" after {shortened(self.text[:start].strip(), 40)!r}" if start else ""
         if self.next is None:
-            return NotUnderstood(f"it ends{after}, where {expected} is missing")
+            return NotUnderstood(f"it ends{context}, where {expected} is missing")
         near = did_you_mean(self.next.text, known)
         shown = shortened(self.next.text, 40)
-        return NotUnderstood(f"{shown!r}{after} is not understood; expected {expected}.{near}")
+        return NotUnderstood(f"{shown!r}{context} is not understood; expected {expected}.{near}")
 
     def back(self) -> Self:
         """Move back by one token, so that it is read again. Return this `Line`."""
-        self._place -= 1
+        self._index -= 1
         return self
 
 
 def _tokens(line: str) -> Iterator[Token]:
-    place = 0
-    while place < len(line.rstrip()):
-        match = _TOKEN.match(line, place)
+    index = 0
+    while index < len(line.rstrip()):
+        match = _TOKEN.match(line, index)
         if match is None or match.lastgroup is None or match.lastgroup == "odd":
-            rest = shortened(line[place:].strip(), 30)
-            raise NotUnderstood(f"{rest!r} is not understood; a quote is not closed")
-        place = match.end()
-        yield Token(match.lastgroup, match[match.lastgroup], place)
+            remainder = shortened(line[index:].strip(), 30)
+            raise NotUnderstood(f"{remainder!r} is not understood; a quote is not closed")
+        index = match.end()
+        yield Token(match.lastgroup, match[match.lastgroup], index)
 
 
 _WORD = re.compile(r"[^\W\d][\w.-]*")

@@ -64,9 +64,9 @@ def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | No
     # program from ending.
     thread = Thread(target=called, daemon=True)
     thread.start()
-    before, done = -1, progress or (lambda: 0)
-    while thread.is_alive() and done() > before:
-        before = done()
+    previous, done = -1, progress or (lambda: 0)
+    while thread.is_alive() and done() > previous:
+        previous = done()
         thread.join(CALL_SECONDS)
     if raised:
         error = raised[0]

@@ -99,8 +99,8 @@ class Budget:
         """The number of draws that the search may make in all."""
         if self._seconds is None or self._since is None:
             return self._planned
-        made = self._drawing.draws
-        return max(2 * MIN_DRAWS, made + int(self.speed() * self._left()))
+        spent = self._drawing.draws
+        return max(2 * MIN_DRAWS, spent + int(self.speed() * self._left()))
 
     @property
     def spent(self) -> float:
@@ -182,8 +182,8 @@ class Budget:
         """Return the draws per second since the speed is measured; 0 without such draws."""
         if self._since is None:
             return 0.0
-        began, before = self._since
-        return (self._drawing.draws - before) / max(self._limit.elapsed() - began, 1e-6)
+        began, start_draws = self._since
+        return (self._drawing.draws - start_draws) / max(self._limit.elapsed() - began, 1e-6)
 
 
 class Input:
@@ -265,8 +265,8 @@ class Contender:
 
 
 def _rounded(value: float) -> float:
-    """Return a number rounded to two significant digits, so that small random differences do not
-    decide the order of pairs."""
+    """Return a number rounded to two significant digits."""
+    # Small random differences must not decide the order of pairs.
     return value if math.isinf(value) else float(f"{value:.2g}")
 
 
@@ -292,30 +292,30 @@ class Inputs:
             key = digest(dataset)
         if key not in self._inputs:
             try:
-                given = self._formed(dataset)
+                argument = self._formed(dataset)
             except DatasetError as error:
                 self._inputs[key] = None
                 self.unformed = self.unformed or str(error)
             else:
-                self._inputs[key] = Input(len(self._inputs), given)
+                self._inputs[key] = Input(len(self._inputs), argument)
         return self._inputs[key]
 
-    def again(self, one: Input) -> Input:
-        """Return a second `Input` for the dataset of `one`. It starts without draws, so that its
-        draws are independent of the draws of `one`."""
-        key = f"again {one.number}"
+    def again(self, entry: Input) -> Input:
+        """Return a second `Input` for the dataset of `entry`. It starts without draws, so that its
+        draws are independent of the draws of `entry`."""
+        key = f"again {entry.number}"
         if key not in self._inputs:
-            self._inputs[key] = Input(len(self._inputs), one.dataset, is_alone=one.is_alone)
+            self._inputs[key] = Input(len(self._inputs), entry.dataset, is_alone=entry.is_alone)
         fresh = self._inputs[key]
         assert fresh is not None
         return fresh
 
-    def alone(self, one: Input) -> Input:
-        """Return another `Input` for the dataset of `one`. Each of its draws is made by a separate
-        call of the mechanism, even if the mechanism can make many draws in one call."""
-        if one.number not in self._alone:
-            self._alone[one.number] = Input(one.number, one.dataset, is_alone=True)
-        return self._alone[one.number]
+    def alone(self, entry: Input) -> Input:
+        """Return another `Input` for the dataset of `entry`. Each of its draws is made by a
+        separate call of the mechanism, even if the mechanism can make many draws in one call."""
+        if entry.number not in self._alone:
+            self._alone[entry.number] = Input(entry.number, entry.dataset, is_alone=True)
+        return self._alone[entry.number]
 
 
 class Drawing:
@@ -368,36 +368,36 @@ class Drawing:
     ) -> None:
         self._stack.close()
 
-    def warm(self, one: Input | None) -> None:
+    def warm(self, entry: Input | None) -> None:
         """Make the first draws of the process, which may import modules or compile code."""
-        if one is not None:
+        if entry is not None:
             with suppress(MechanismError):
-                self.fill(one, _TIMED_DRAWS)
+                self.fill(entry, _TIMED_DRAWS)
 
-    def fill(self, one: Input, draws: int) -> None:
+    def fill(self, entry: Input, draws: int) -> None:
         """Make draws for an input until it has `draws` draws in all. Raises MechanismError."""
-        missing = draws - one.draws
+        missing = draws - entry.draws
         if missing <= 0:
             return
-        key = (0, SINGLE_STREAM if one.is_alone else BATCH_STREAM, one.number, len(one.parts))
+        key = (0, SINGLE_STREAM if entry.is_alone else BATCH_STREAM, entry.number, len(entry.parts))
         streams = chunk_streams(self._seed, key, self._carried)
-        mechanism = self._alone if one.is_alone and self._alone is not None else self._mechanism
+        mechanism = self._alone if entry.is_alone and self._alone is not None else self._mechanism
         # The mechanism may change the input that it gets, and later draws need it unchanged. So it
         # gets a copy.
-        raw = mechanism.sample(deepcopy(one.dataset), missing, streams.mechanism)
-        drawn = from_raw(raw, types=mechanism.types_by_draw, text_orders=mechanism.text_orders)
-        if drawn.size != missing:
+        raw = mechanism.sample(deepcopy(entry.dataset), missing, streams.mechanism)
+        outcomes = from_raw(raw, types=mechanism.types_by_draw, text_orders=mechanism.text_orders)
+        if outcomes.size != missing:
             raise MechanismError(
-                f"{drawn.size:,} outputs came back where {missing:,} were asked",
+                f"{outcomes.size:,} outputs came back where {missing:,} were asked",
                 code="wrong-number-of-outputs",
             )
-        one.parts.append(drawn)
-        by_kind = failures(drawn)
+        entry.parts.append(outcomes)
+        by_kind = failures(outcomes)
         failed = sum(by_kind.values())
-        one.kinds |= by_kind.keys()
-        if failed and not one.words:
-            one.words = next(entry.words for entry in raw if isinstance(entry, Raised))
-        one.raised += failed
+        entry.kinds |= by_kind.keys()
+        if failed and not entry.words:
+            entry.words = next(output.words for output in raw if isinstance(output, Raised))
+        entry.raised += failed
         self.draws += missing
 
 
@@ -419,8 +419,8 @@ def paired(d1: Input, d2: Input, draws: int, start: int = 0) -> SelectionDraws:
     The order is random because cross-validation makes its folds by position, and each fold needs
     draws of both inputs.
     """
-    drawn = [concatenate(one.parts).take(slice(start, draws)) for one in (d1, d2)]
+    outcomes = [concatenate(entry.parts).take(slice(start, draws)) for entry in (d1, d2)]
     size = draws - start
     is_d1 = np.arange(2 * size) < size
     order = np.random.default_rng(draws).permutation(2 * size)
-    return SelectionDraws(concatenate(drawn).take(order), is_d1[order])
+    return SelectionDraws(concatenate(outcomes).take(order), is_d1[order])

@@ -33,13 +33,13 @@ def is_compiled_by_size(mechanism: Any) -> bool:
     functions in its module that this code uses. It also covers closures, and attributes of the
     mechanism's object.
     """
-    level, seen = [mechanism], set[int]()
+    level, known = [mechanism], set[int]()
     for _ in range(_MAX_DEPTH):
         following: list[Any] = []
         for value in level:
-            if id(value) in seen or len(seen) > _MAX_OBJECTS:
+            if id(value) in known or len(known) > _MAX_OBJECTS:
                 continue
-            seen.add(id(value))
+            known.add(id(value))
             if _is_of_compiler(value):
                 return True
             if isinstance(value, FunctionType) and COMPILERS & set(_names(value.__code__)):
@@ -50,8 +50,8 @@ def is_compiled_by_size(mechanism: Any) -> bool:
 
 
 def _is_of_compiler(value: Any) -> bool:
-    of = value.__name__ if isinstance(value, ModuleType) else str(type(value).__module__)
-    return str(of).partition(".")[0] in COMPILERS
+    module = value.__name__ if isinstance(value, ModuleType) else str(type(value).__module__)
+    return str(module).partition(".")[0] in COMPILERS
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -94,15 +94,15 @@ def build(target: ImportedTarget) -> Function:
     if inspect.isclass(named) and not target.factory:
         _check_usable(named, target)
     if inspect.isclass(named) or target.factory:
-        made = _made(_callable(named, target.path), target)
-        made = _as_function(made) if target.call is None else made
-        if target.factory and target.call is None and not callable(made):
+        mechanism = _instance(_callable(named, target.path), target)
+        mechanism = _as_function(mechanism) if target.call is None else mechanism
+        if target.factory and target.call is None and not callable(mechanism):
             raise TargetError(
-                f"the factory {target.path} returned {shown(made)}, which cannot be called; let it "
-                "return the mechanism",
+                f"the factory {target.path} returned {shown(mechanism)}, which cannot be called; "
+                "let it return the mechanism",
                 code="not-callable",
             )
-        return _method(made, target)
+        return _method(mechanism, target)
     if target.init is not None:
         raise TargetError(
             f"{target.path} is of type {type(named).__name__}, not a class, so ",
@@ -121,29 +121,29 @@ def is_made(target: AnyTarget) -> bool:
     )
 
 
-def _made(maker: Function, target: ImportedTarget) -> Any:
+def _instance(maker: Function, target: ImportedTarget) -> Any:
     init = resolved(target.init)
     try:
         with step(f"making {target.path}"), user_errstate():
             return maker(**init) if isinstance(init, Mapping) else maker(*(init or ()))
     except (Exception, SystemExit) as error:
-        given = "" if target.init is None else f" with init={target.init!r}"
+        detail = "" if target.init is None else f" with init={target.init!r}"
         reason = shortened(str(error), 300)
         lacks_arguments = target.init is None and isinstance(error, TypeError)
         raise TargetError(
-            f"{target.path} cannot be made{given}: {type(error).__name__}: {reason}"
+            f"{target.path} cannot be made{detail}: {type(error).__name__}: {reason}"
             f"{NEEDS_INIT if lacks_arguments else ''}",
             code="mechanism-not-made",
         ) from error
 
 
-def _method(made: Any, target: ImportedTarget) -> Function:
+def _method(mechanism: Any, target: ImportedTarget) -> Function:
     if target.call is None:
-        return _callable(_as_function(made), target.path)
-    known = public_callables(made)
-    method = getattr(made, target.call, None)
+        return _callable(_as_function(mechanism), target.path)
+    known = public_callables(mechanism)
+    method = getattr(mechanism, target.call, None)
     if method is None:
-        if inspect.isroutine(made):
+        if inspect.isroutine(mechanism):
             why = f"{target.path} is a function, which has no methods; leave out "
             raise TargetError(why, Name("call"), code="name-not-found")
         raise TargetError(
@@ -168,15 +168,13 @@ def _check_usable(kind: type, target: ImportedTarget) -> None:
         )
 
 
-def _as_function(made: Any) -> Any:
-    """If `made` is an object of a known library, return a function of a dataset that draws from it.
-    Return any other object unchanged.
-    """
-    if inspect.isroutine(made):
-        return made
+def _as_function(mechanism: Any) -> Any:
+    """Return a function that draws from an object of a known library; else the object itself."""
+    if inspect.isroutine(mechanism):
+        return mechanism
     from dpaudit.library_claims.drawing import as_function
 
-    return as_function(made)
+    return as_function(mechanism)
 
 
 def _callable(value: Any, name: str) -> Function:
@@ -195,10 +193,10 @@ def source_of(target: AnyTarget) -> str | None:
     this process has not imported."""
     match single_targets(target):
         case (CallableTarget(function=function),):
-            return _place(function)
+            return _source_line(function)
         case (ImportedTarget(path=path, call=call),):
             named = loaded(path)
-            return _place(getattr(named, call, named) if call else named)
+            return _source_line(getattr(named, call, named) if call else named)
     return None
 
 
@@ -229,25 +227,25 @@ def arguments_of(target: AnyTarget) -> dict[str, Argument]:
         function = getattr(named, part.call, None) if part.call else named
         return _arguments(function, part.params, "params")
     method = getattr(named, part.call or "__call__", None) if inspect.isclass(named) else None
-    made = _arguments(named, part.init or {}, "init")
-    return {**made, **_arguments(method, part.params, "params")}
+    arguments = _arguments(named, part.init or {}, "init")
+    return {**arguments, **_arguments(method, part.params, "params")}
 
 
 def _arguments(
-    function: Any, given: Mapping[str, Any] | Sequence[Any], option: Literal["params", "init"]
+    function: Any, arguments: Mapping[str, Any] | Sequence[Any], option: Literal["params", "init"]
 ) -> dict[str, Argument]:
-    by_name = dict(given) if isinstance(given, Mapping) else {}
-    by_place = () if isinstance(given, Mapping) else tuple(given)
+    by_name = dict(arguments) if isinstance(arguments, Mapping) else {}
+    by_position = () if isinstance(arguments, Mapping) else tuple(arguments)
     values, named = by_name, by_name.keys()
     with suppress(TypeError, ValueError):  # not imported, compiled, or called otherwise
-        bound = inspect.signature(function).bind_partial(*by_place, **by_name)
+        bound = inspect.signature(function).bind_partial(*by_position, **by_name)
         named = dict(bound.arguments).keys()
         bound.apply_defaults()
         values = bound.arguments
     return {name: Argument(value, name in named, option) for name, value in values.items()}
 
 
-def _place(value: Any) -> str | None:
+def _source_line(value: Any) -> str | None:
     while isinstance(value, functools.partial):
         value = value.func
     if not (inspect.isroutine(value) or inspect.isclass(value)):
@@ -317,9 +315,7 @@ def lacks(words: str) -> str | None:
 
 
 def _where(target: SingleTarget) -> str:
-    """Return text that says where a mechanism runs: in which Python interpreter, or in the
-    environment of which program.
-    """
+    """Return the interpreter, or the environment of the program, in which a mechanism runs."""
     if isinstance(target, CommandTarget):
         return f"the environment of {target.words[0]}"
     python = target.python if isinstance(target, IsolatedTarget) else None

@@ -125,12 +125,12 @@ class _Reader:
             if first is not None and first.name == target.data_arg and first.kind in _POSITIONAL:
                 return first.name
             return self._named_by_user("data_arg")
-        for place, parameter in enumerate(self._left.values()):
+        for index, parameter in enumerate(self._left.values()):
             if parameter.name in (target.batch_arg, target.rng_arg):
                 continue
             # The dataset is given by position only if its parameter is the first one; otherwise by
             # name.
-            kinds = _BY_NAME[:1] if place else (*_POSITIONAL, Parameter.VAR_POSITIONAL)
+            kinds = _BY_NAME[:1] if index else (*_POSITIONAL, Parameter.VAR_POSITIONAL)
             if parameter.kind in kinds:
                 self._check_is_no_generator(parameter.name)
                 return parameter.name
@@ -141,37 +141,27 @@ class _Reader:
         )
 
     def _role(self, usual: str, key: str) -> str | None:
-        """Return the name of the parameter that has a role, such as taking the random generator:
-        the name that the user gave, or else the usual name.
-
-        usual: usual name of the parameter.
-        key: option in which the user can name the parameter.
-
-        Return None if the user gave "none". Also return None if the user gave no name, and either
-        the function has no parameter with the usual name, or `params` already gives its value.
-        """
-        asked = getattr(self._target, key)
-        if asked is None:
+        """Return the parameter that the user named in the option `key`, or else the usual one."""
+        name = getattr(self._target, key)
+        if name is None:
             return usual if usual in self._names() and usual not in self._target.params else None
-        return None if asked == NONE else self._named_by_user(key)
+        return None if name == NONE else self._named_by_user(key)
 
     def _named_by_user(self, key: str) -> str:
-        asked: str = getattr(self._target, key)
+        name: str = getattr(self._target, key)
         names = self._names()
-        if asked in names or self._takes_any_name:
-            return asked
-        others = _taken(names) if key == "data_arg" else _taken_besides(names)
+        if name in names or self._takes_any_name:
+            return name
+        listing = _taken(names) if key == "data_arg" else _taken_besides(names)
         raise TargetError(
-            f"{self._target.name} has no parameter {asked!r} to take {_ROLES[key]} (",
+            f"{self._target.name} has no parameter {name!r} to take {_ROLES[key]} (",
             Name(key),
-            f").{did_you_mean(asked, names)}{others}",
+            f").{did_you_mean(name, names)}{listing}",
             code="parameter-unknown",
         )
 
     def _alone(self) -> str | None:
-        """Return "size" if the user wants one draw for each call (batch_arg: none) but the function
-        requires a parameter of this name, which `params` does not give. It will always receive 1.
-        Otherwise return None."""
+        """Return "size" if a function called for single draws requires it; else None."""
         size = self._left.get(BATCH)
         if self._target.batch_arg != NONE or size is None or BATCH in self._target.params:
             return None
@@ -179,9 +169,8 @@ class _Reader:
         return BATCH if is_needed else None
 
     def _check_rng_is_no_seed(self) -> None:
-        """Raise TargetError if `params` gives the parameter `rng` a number or a text: as a seed, it
-        would make all draws equal.
-        """
+        """Raise TargetError if `params` gives `rng` a number or a text."""
+        # As a seed, it would make all draws equal.
         value = self._target.params.get(RNG)
         is_rng = self._target.rng_arg is None and RNG in self._names()
         if is_rng and isinstance(value, int | float | str):
@@ -208,14 +197,14 @@ class _Reader:
         if self._takes_any_name:
             return
         name, names = self._target.name, self._names()
-        for given in self._target.params:
-            if given == dataset:
-                why = f": {given!r} is the dataset of {name}; give it as "
+        for keyword in self._target.params:
+            if keyword == dataset:
+                why = f": {keyword!r} is the dataset of {name}; give it as "
                 parts = Name("params"), why, Name("d1"), " and ", Name("d2")
                 raise TargetError(*parts, code="options-conflict")
-            if given not in names:
+            if keyword not in names:
                 raise TargetError(
-                    f"{name} has no parameter {given!r}.{did_you_mean(given, names)}"
+                    f"{name} has no parameter {keyword!r}.{did_you_mean(keyword, names)}"
                     f"{_taken_besides(names)}",
                     code="parameter-unknown",
                 )
@@ -225,10 +214,10 @@ class _Reader:
             optional = parameter.default is not Parameter.empty or parameter.kind in _VARIABLE
             if not optional and parameter.name not in filled:
                 needs = f"{self._target.name} needs {parameter.name!r}, which has no default"
-                given = "; give it with ", Name("params")
+                remedy = "; give it with ", Name("params")
                 roles = Name("rng_arg"), ", ", Name("batch_arg"), " or ", Name("data_arg")
                 named = ", or name it in ", *roles
-                raise TargetError(needs, *given, *named, code="parameter-missing")
+                raise TargetError(needs, *remedy, *named, code="parameter-missing")
 
 
 def check_post_process(function: Any, name: str, role: str = "post_process") -> None:
@@ -273,28 +262,23 @@ def _check_named_once(target: PythonTarget) -> None:
         name = getattr(target, key)
         if name is None or (name == NONE and key != "data_arg"):
             continue
-        other = "params" if name in target.params else keys.get(name)
-        if other is not None:
-            both = Name(other), " and as ", Name(key)
+        first_key = "params" if name in target.params else keys.get(name)
+        if first_key is not None:
+            roles = Name(first_key), " and as ", Name(key)
             raise TargetError(
-                f"{name!r} is given as ", *both, "; give it once", code="options-conflict"
+                f"{name!r} is given as ", *roles, "; give it once", code="options-conflict"
             )
         keys[name] = key
 
 
 def _check_bound(dataset: str, name: str) -> None:
-    """Raise TargetError for a method that is named by its class, such as `module:Class.method`: it
-    has no object on which it can be called.
-
-    dataset: parameter that would take the dataset; for such a method it is "self".
-    name: name of the target.
-    """
+    """Raise TargetError for a method that is named by its class: it has no object."""
     module, colon, attribute = name.rpartition(":")
     owner, _, method = attribute.rpartition(".")
     if dataset == "self" and owner:
-        made, remedy = f"{module}{colon}{owner}", f"give that of an object, {owner}(…).{method}"
+        path, remedy = f"{module}{colon}{owner}", f"give that of an object, {owner}(…).{method}"
         if colon:
-            remedy = f"use {made} --call {method} (YAML: mechanism: {made}, call: {method})"
+            remedy = f"use {path} --call {method} (YAML: mechanism: {path}, call: {method})"
         why = f"{name} is a method, which needs an object of its class; {remedy}"
         raise TargetError(why, code="not-callable")
 

@@ -54,8 +54,8 @@ class ImportedTarget:
         return self.path
 
     def describe(self) -> str:
-        made = self.path if self.init is None else f"{self.path}({_arguments(self.init)})"
-        called = f"{made}.{self.call}" if self.call else made
+        mechanism = self.path if self.init is None else f"{self.path}({_arguments(self.init)})"
+        called = f"{mechanism}.{self.call}" if self.call else mechanism
         return _described(called, self.post_process, self.params)
 
 
@@ -234,8 +234,8 @@ def _described(
     post_process: Callable[[Any], Any] | str | None,
     params: Mapping[str, Any] | None = None,
 ) -> str:
-    given = f"{called}, {_arguments(params)}" if params else called
-    return f"{given}, then {name_of(post_process)}" if post_process else given
+    text = f"{called}, {_arguments(params)}" if params else called
+    return f"{text}, then {name_of(post_process)}" if post_process else text
 
 
 def _arguments(values: Sequence[Any] | Mapping[str, Any]) -> str:
@@ -288,10 +288,10 @@ def what_to_check(target: AnyTarget, kind: str, message: str = "") -> str:
         return "make the device a parameter of your code, and use the CPU"
     if kind in _OF_CODE:
         return "check the code of the mechanism"
-    given = ["d1 and d2"]
+    suspects = ["d1 and d2"]
     for part in single_targets(target):
         part = part.target if isinstance(part, IsolatedTarget) else part
         for name in ("params", "init"):
             if values := getattr(part, name, None):
-                given.append(f"{name} ({_arguments(values)})")
-    return f"check {', '.join(given)} and the code of the mechanism"
+                suspects.append(f"{name} ({_arguments(values)})")
+    return f"check {', '.join(suspects)} and the code of the mechanism"

@@ -98,8 +98,8 @@ def _with_or_without_a_record(relation: Relation, dataset: Any, by: Ingredients)
     if relation.has_room(size - 1):
         yield from (dataset[:i] + dataset[i + 1 :] for i in range(size))
     if relation.has_room(size + 1):
-        for place in dict.fromkeys((size, 0, size // 2)):
-            yield from ([*dataset[:place], new, *dataset[place:]] for new in by.records)
+        for index in dict.fromkeys((size, 0, size // 2)):
+            yield from ([*dataset[:index], new, *dataset[index:]] for new in by.records)
 
 
 def _added(edge: Edge, base: str) -> str:
@@ -110,13 +110,12 @@ def _added(edge: Edge, base: str) -> str:
 
 
 def _shapes(space: Lists) -> Pairs:
-    """Yield (d1, d2, description) for pairs of neighbours in which the dataset has an unusual
-    length, an unusual order, or duplicate records."""
+    """Yield pairs with an unusual length, an unusual order, or duplicate records."""
     item = space.item
     usual, few = item.usual(), item.spread(USUAL_RECORDS)
-    (low, high), other = item.extremes(), item.spread(2)[-1]
+    (low, high), extra = item.extremes(), item.spread(2)[-1]
     yield [], [usual], "empty, then one record"
-    yield [usual], [usual, other], "a single record, then two"
+    yield [usual], [usual, extra], "a single record, then two"
     yield (
         [usual] * USUAL_RECORDS,
         [usual] * (USUAL_RECORDS + 1),
@@ -139,45 +138,46 @@ def _shapes(space: Lists) -> Pairs:
     yield from _last_of_a_group(item, usual)
     yield from _constant_or_missing(item, usual)
     if space.most > USUAL_RECORDS + 1:
-        most = item.spread(space.most)
-        yield most[:-1], most, "one less than the most records, then the most"
+        full = item.spread(space.most)
+        yield full[:-1], full, "one less than the most records, then the most"
 
 
 def _last_of_a_group(item: Space, usual: Any) -> Pairs:
-    """Yield (d1, d2, description) for pairs in which a group, such as the records of one city,
-    loses its only record.
-
-    item: set of possible records.
-    usual: a record at which bugs are unlikely.
-    """
+    """Yield pairs in which a group, such as the records of one city, loses its only record."""
     groups = [("", item.extremes())] if item.is_label() else []
     for column, space in item.by_column().items():
         if space.all_values() is not None:
-            one, other = space.extremes()
-            groups.append((f" ({column})", ({**usual, column: one}, {**usual, column: other})))
-    for name, (one, other) in groups:
-        for rest in (1, USUAL_RECORDS):
-            yield [*([one] * rest), other], [one] * rest, f"the last record of a group leaves{name}"
+            low, high = space.extremes()
+            groups.append((f" ({column})", ({**usual, column: low}, {**usual, column: high})))
+    for name, (low, high) in groups:
+        for count in (1, USUAL_RECORDS):
+            yield (
+                [*([low] * count), high],
+                [low] * count,
+                f"the last record of a group leaves{name}",
+            )
 
 
 def _constant_or_missing(item: Space, usual: Any) -> Pairs:
-    """Yield (d1, d2, description) for pairs in which d1 has two records, and d2 has a third one. In
-    d1, all values of a column are missing, or all are equal. The third record has another value in
-    this column.
-
-    item: set of possible records.
-    usual: a record at which bugs are unlikely.
-    """
+    """Yield pairs in which a column of d1 is constant or missing, and d2 adds another value."""
     if not item.by_column():
         yield [None, None], [None, None, usual], "missing values, then one that is present"
         yield [usual, usual], [usual, usual, None], "present values, then one that is missing"
         low, high = item.extremes()
         yield [low, low], [low, low, high], "a constant column, until a record comes"
     for column, space in item.by_column().items():
-        gone, (low, high) = {**usual, column: None}, space.extremes()
-        yield [gone, gone], [gone, gone, usual], f"missing values, then one is present ({column})"
-        same, other = {**usual, column: low}, {**usual, column: high}
-        yield [same] * 2, [same, same, other], f"a constant column, until a record comes ({column})"
+        missing, (low, high) = {**usual, column: None}, space.extremes()
+        yield (
+            [missing, missing],
+            [missing, missing, usual],
+            f"missing values, then one is present ({column})",
+        )
+        same, different = {**usual, column: low}, {**usual, column: high}
+        yield (
+            [same] * 2,
+            [same, same, different],
+            f"a constant column, until a record comes ({column})",
+        )
 
 
 class Replace(Relation):
@@ -218,13 +218,13 @@ class Replace(Relation):
         if not any(len(base) >= size for _, base in bases):
             bases.append(("records", space.item.spread(size)))
         for words, base in few_bases(bases, edges):
-            many = min(self.most, len(base))
+            count = min(self.most, len(base))
             for edge in edges:
-                other = [*base[:-many], *([edge.value] * many)]
-                yield base, other, f"{words}, then {_replaced(edge, len(base), many)}"
-            if many > 1:
-                other = [*base[:-1], space.item.simplest]
-                yield base, other, f"one record of {many}, in {words}"
+                neighbour = [*base[:-count], *([edge.value] * count)]
+                yield base, neighbour, f"{words}, then {_replaced(edge, len(base), count)}"
+            if count > 1:
+                neighbour = [*base[:-1], space.item.simplest]
+                yield base, neighbour, f"one record of {count}, in {words}"
 
     def bound_pairs(self) -> Pairs:
         space = self.inner
@@ -235,25 +235,25 @@ class Replace(Relation):
             return
         low, high = space.item.extremes()
         size = max(1, space.least)
-        many = min(self.most, size)
+        count = min(self.most, size)
         base = [low] * size
         why = "the fewest records, from the lower bound to the upper"
-        yield base, [*base[many:], *([high] * many)], why
+        yield base, [*base[count:], *([high] * count)], why
 
     def extreme_pairs(self) -> Pairs:
         space = self.inner
         if isinstance(space, Lists) and space.most:
             low, high = space.item.extremes()
             half = space.most // 2
-            for one, other, words in ((low, high, "lowest"), (high, low, "highest")):
-                before, after = [one] * half, [one] * (space.most - half - 1)
+            for record, new, words in ((low, high, "lowest"), (high, low, "highest")):
+                head, tail = [record] * half, [record] * (space.most - half - 1)
                 why = f"the most {words} records, the one in the middle replaced"
-                yield [*before, one, *after], [*before, other, *after], why
+                yield [*head, record, *tail], [*head, new, *tail], why
 
 
-def _replaced(edge: Edge, size: int, many: int) -> str:
-    if many > 1:
-        return f"the last {many}: {edge.words}"
+def _replaced(edge: Edge, size: int, count: int) -> str:
+    if count > 1:
+        return f"the last {count}: {edge.words}"
     what = f"'s {edge.words}" if " is " in edge.words else f" is {edge.words}"
     return f"the {'record' if size == 1 else 'last one'}{what}"
 
@@ -304,28 +304,26 @@ def _shapes_replaced(space: Lists) -> Pairs:
         yield longer, [*longer[:-1], usual], "an even number of records, one replaced"
     if not space.is_vector:
         yield few, few[::-1], "the order of the records is reversed"
-    for one, other, why in _last_of_a_group(item, usual):
-        if len(one) <= space.most:
-            yield one, [*other, other[0]], why.replace("leaves", "is replaced")
-    for one, other, why in _constant_or_missing(item, usual):
-        yield [*one, one[0]][-size:], other[-size:], why.replace("comes", "is replaced")
+    for d1, d2, why in _last_of_a_group(item, usual):
+        if len(d1) <= space.most:
+            yield d1, [*d2, d2[0]], why.replace("leaves", "is replaced")
+    for d1, d2, why in _constant_or_missing(item, usual):
+        yield [*d1, d1[0]][-size:], d2[-size:], why.replace("comes", "is replaced")
     if space.most > size + 1:
-        most = item.spread(space.most)
-        yield most, [*most[:-1], usual], "the most records, one replaced"
+        full = item.spread(space.most)
+        yield full, [*full[:-1], usual], "the most records, one replaced"
 
 
 def _exchanged(space: Space) -> Pairs:
-    """Yield (d1, d2, description) for a space in which each dataset is a single value, not a list.
-    In most pairs, one value or both are edges.
-    """
+    """Yield pairs of single values; in most pairs, one value or both are edges."""
     edges = list(space.edges())
     usual, (low, high) = space.usual(), space.extremes()
     yield low, high, "from the lowest to the highest value"
     for edge in edges:
         yield usual, edge.value, f"a usual value, then {edge.words}"
     inside = [edge for edge in edges if edge.inside]
-    for one, other in islice(permutations(inside, 2), _MAX_EDGE_PAIRS):
-        yield one.value, other.value, f"{one.words}, then {other.words}"
+    for first, second in islice(permutations(inside, 2), _MAX_EDGE_PAIRS):
+        yield first.value, second.value, f"{first.words}, then {second.words}"
     for edge in edges:
         yield low, edge.value, f"the lowest value, then {edge.words}"
 
@@ -353,7 +351,7 @@ class Imported(Relation):
     def pairs_at_edges(self) -> Pairs:
         inner = self.inner
         if isinstance(inner, Lists):
-            given = [base for _, base in base_datasets(inner)]
+            inputs = [base for _, base in base_datasets(inner)]
         else:
-            given = [inner.usual(), *inner.extremes()]
-        return self._generated_pairs(given)
+            inputs = [inner.usual(), *inner.extremes()]
+        return self._generated_pairs(inputs)

@@ -129,11 +129,11 @@ class Relation(ABC):
         by: records and steps with which the dataset is changed.
         """
         known = {identity(dataset)}
-        for other in self.changes(dataset, by):
-            if (named := identity(other)) not in known:
-                known.add(named)
-                if self._relates(dataset, other):
-                    yield other
+        for copy in self.changes(dataset, by):
+            if (key := identity(copy)) not in known:
+                known.add(key)
+                if self._relates(dataset, copy):
+                    yield copy
 
     def edge_pairs(self) -> Pairs:
         """Yield (d1, d2, description) for pairs in which one input or both contain an edge."""
@@ -163,23 +163,19 @@ class Relation(ABC):
         entry above`. By default, yield nothing."""
         return iter(())
 
-    def _generated_pairs(self, given: Sequence[Any]) -> Pairs:
-        """Yield (d1, d2, description) for pairs made from the inputs `given`: first pairs of an
-        input and a changed copy of it, then pairs of two of these inputs.
-
-        given: the inputs; the user's code generated most or all of them.
-        """
+    def _generated_pairs(self, inputs: Sequence[Any]) -> Pairs:
+        """Yield pairs of an input and a changed copy of it, then pairs of two of the inputs."""
         if isinstance(self.inner, Own):
-            lists = [one for one in given if isinstance(one, list)]
+            lists = [value for value in inputs if isinstance(value, list)]
             records = [record for dataset in lists for record in dataset]
         else:
             records = [edge.value for edge in self.space.of_record().edges()]
-        scalars = [one for one in given if not isinstance(one, list)]
+        scalars = [value for value in inputs if not isinstance(value, list)]
         by = Ingredients([*records, *scalars][:_MAX_INGREDIENTS])
-        for dataset in given:
-            for other in islice(self.changed(dataset, by), _MAX_NEIGHBOURS):
-                yield dataset, other, "a neighbour of a generated input"
-        for d1, d2 in islice(permutations(given, 2), _MAX_PAIRS_OF_GENERATED):
+        for dataset in inputs:
+            for neighbour in islice(self.changed(dataset, by), _MAX_NEIGHBOURS):
+                yield dataset, neighbour, "a neighbour of a generated input"
+        for d1, d2 in islice(permutations(inputs, 2), _MAX_PAIRS_OF_GENERATED):
             yield d1, d2, "two inputs of the space"
 
 
@@ -211,8 +207,10 @@ def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
         ("an even number of records", item.spread(USUAL_RECORDS + 1)),
     ]
     sized = ((words, _sized(records, space, room)) for words, records in known)
-    fitting = [(words, one) for words, one in sized if one is not None and (one or empty)]
-    return list(distinct(fitting, key=lambda one: one[1]))
+    fitting = [
+        (words, dataset) for words, dataset in sized if dataset is not None and (dataset or empty)
+    ]
+    return list(distinct(fitting, key=lambda base: base[1]))
 
 
 def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
@@ -222,12 +220,9 @@ def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
 
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
-    """Return a dataset of the given records whose number of records is possible in the space, even
-    after `room` further records are added. If there are too many records, the last ones are left
-    out; if too few, copies of the last record are added. Return None if the space allows no such
-    dataset."""
-    most = space.most - room
-    if most < space.least:
+    """Return the records, cut or repeated until the space has `room` for further ones."""
+    max_size = space.most - room
+    if max_size < space.least:
         return None
     filler = records[-1] if records else space.item.usual()
-    return [*records, *([filler] * max(0, space.least - len(records)))][:most]
+    return [*records, *([filler] * max(0, space.least - len(records)))][:max_size]

@@ -59,10 +59,10 @@ class Steps(Relation):
         """Yield (d1, d2, description) for pairs of vectors, or of numbers, in which entries differ
         by as much as the relation allows."""
         for words, base in self._bases():
-            most = _NEIGHBOURS_INSIDE if self.space.contains(base) else _NEIGHBOURS_OUTSIDE
+            limit = _NEIGHBOURS_INSIDE if self.space.contains(base) else _NEIGHBOURS_OUTSIDE
             start = "one step from" if len(entries(base)) < 2 else "steps from"
-            for other in islice(self.changed(base, Ingredients([])), most):
-                yield base, other, f"{start} {words}"
+            for neighbour in islice(self.changed(base, Ingredients([])), limit):
+                yield base, neighbour, f"{start} {words}"
 
     def _bases(self) -> Iterator[tuple[str, Any]]:
         inner = self.inner
@@ -106,11 +106,7 @@ class Steps(Relation):
             yield d1, moved(d1, [move * step for move in moves]), f"{name}, between the bounds"
 
     def _step(self, first: Sequence[int], second: Sequence[int]) -> float:
-        """Return the factor by which both vectors of a pattern must be multiplied so that their
-        distance is exactly the distance that the relation allows.
-
-        first, second: the vectors, with entries 1, 0 and −1.
-        """
+        """Return the factor by which a pattern has the distance that the relation allows."""
         order = DISTANCES.get(self.adjacency.kind, math.inf)
         return float(
             self.adjacency.distance / np.linalg.norm(np.subtract(second, first), ord=order)
@@ -122,12 +118,12 @@ def patterns(size: int) -> list[tuple[str, list[int], list[int]]]:
     answers. Each entry of d1 and d2 is 0 (at a common starting value), 1 (above this value) or −1
     (below it). The caller chooses the starting value and the size of a step."""
     half = size // 2
-    rest, zero = size - 1, [0] * size
+    remaining, zero = size - 1, [0] * size
     return [
-        ("one above", zero, [1] + [0] * rest),
-        ("one below", zero, [-1] + [0] * rest),
-        ("one above, the rest below", zero, [1] + [-1] * rest),
-        ("one below, the rest above", zero, [-1] + [1] * rest),
+        ("one above", zero, [1] + [0] * remaining),
+        ("one below", zero, [-1] + [0] * remaining),
+        ("one above, the rest below", zero, [1] + [-1] * remaining),
+        ("one below, the rest above", zero, [-1] + [1] * remaining),
         ("half above, half below", zero, [-1] * (size - half) + [1] * half),
         ("all above", zero, [1] * size),
         ("all below", zero, [-1] * size),
@@ -140,19 +136,15 @@ def _at(middle: Any, pattern: Sequence[int], step: float) -> Any:
 
 
 def _start(low: float, high: float, move: int, step: float) -> float:
-    """Return a start value for an entry, such that the middle of `low` and `high` lies halfway
-    between the start and the start plus `move · step`. If the step is longer than the range, the
-    start is `low` for a move up and `high` for a move down.
-
-    move: 1 for up, −1 for down, or 0.
-    """
+    """Return a start from which a move stays within the bounds, centred between them."""
+    # If the step is longer than the range, the start is `low` for a move up and `high` for a move
+    # down.
     middle = low / 2 + high / 2
     return min(max(middle - move * step / 2, low), high) if move else middle
 
 
 def _typed(values: list[float], space: Lists) -> list[Any]:
-    """Return numbers converted to the type of the entries of vectors in `space`: Booleans, integers
-    or floats."""
+    """Return numbers converted to the type of the entries of vectors in `space`."""
     like = space.item.usual()
     if isinstance(like, bool):
         return [bool(value) for value in values]
@@ -171,17 +163,17 @@ def stepped(
     """
     values = entries(dataset)
     size = len(values)
-    places = range(size) if size <= _MAX_MOVED_ALONE else (0, size // 2, size - 1)
+    indexes = range(size) if size <= _MAX_MOVED_ALONE else (0, size // 2, size - 1)
     shares = {"l1": size, "l2": math.sqrt(size)}
-    each = adjacency.distance / shares.get(adjacency.kind, 1) if size else 0.0
+    step = adjacency.distance / shares.get(adjacency.kind, 1) if size else 0.0
     for part in steps:
-        moves = [[0.0] * i + [part * adjacency.distance] + [0.0] * (size - i - 1) for i in places]
+        moves = [[0.0] * i + [part * adjacency.distance] + [0.0] * (size - i - 1) for i in indexes]
         if adjacency.kind != "coordinate" and size > 1:
-            share = each * part
+            share = step * part
             moves += [[share] * size, [share if i % 2 else -share for i in range(size)]]
         for move in moves:
-            other = moved(dataset, move)
-            yield from (space.clamped(other), other)
+            copy = moved(dataset, move)
+            yield from (space.clamped(copy), copy)
 
 
 def entries(dataset: Any) -> list[Any]:

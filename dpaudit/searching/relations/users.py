@@ -49,9 +49,9 @@ class OneUser(Relation):
         column = self.users.column
         known = list(distinct(row[column] for row in dataset))
         for user in known:
-            others = [row for row in dataset if identity(row[column]) != identity(user)]
-            if self.has_room(len(others)):
-                yield others
+            remaining = [row for row in dataset if identity(row[column]) != identity(user)]
+            if self.has_room(len(remaining)):
+                yield remaining
         new = self._new_user(known)
         for rows in self._contributions(new, by.records):
             if self.has_room(len(dataset) + len(rows)):
@@ -68,10 +68,8 @@ class OneUser(Relation):
         return max(numbers, default=0) + 1 if len(numbers) == len(known) else "new user"
 
     def _contributions(self, user: Any, records: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
-        """Yield lists of records that a user may have: each of `records` alone, several copies
-        of the first record in one group, and one or several copies in each of several groups.
-        The numbers of copies and of groups are 2, and the largest number that the relation
-        allows."""
+        """Yield lists of records that a user may have, in one group or in several."""
+        # The numbers of copies and of groups are 2, and the largest that the relation allows.
         users = self.users
         rows = [{**row, users.column: user} for row in records if isinstance(row, dict)]
         yield from ([row] for row in rows)
@@ -88,9 +86,7 @@ class OneUser(Relation):
             yield [{**first, column: group} for group in twice for _ in range(users.per_group or 2)]
 
     def _group_columns(self) -> list[tuple[str, Space]]:
-        """Return a list of (name of a column, set of its possible values) for the columns that
-        define groups of records, such as `city`: the column that the relation names, or else all
-        columns with few different values."""
+        """Return (name, possible values) of the columns that define groups of records."""
         columns, users = self.item.by_column(), self.users
         if users.group:
             return [(users.group, columns[users.group])] if users.group in columns else []
@@ -108,9 +104,9 @@ class OneUser(Relation):
 
     def pairs_at_edges(self) -> Pairs:
         item, users = self.item, self.users
-        user, *others = self._some_users()
+        user, *other_users = self._some_users()
         usual = {**item.usual(), users.column: user}
-        of_others = [{**usual, users.column: other} for other in others]
+        of_others = [{**usual, users.column: other_user} for other_user in other_users]
         yield [], [usual], "empty, then one user with one record"
         for column, groups in self._group_columns():
             yield from _in_groups(usual, of_others[0], column, groups)
@@ -127,9 +123,13 @@ class OneUser(Relation):
             for rows in self._contributions(user, few):
                 if len(rows) > 1:
                     yield base, base + rows, f"a user with {len(rows)} records, next to {words}"
-        many = [dict(usual) for _ in range(users.per_group or _USUAL_RECORDS)]
-        yield [], many, "empty, then a user with many records"
-        yield of_others[:1], [*of_others[:1], *many], "a user with many records, and one with one"
+        records = [dict(usual) for _ in range(users.per_group or _USUAL_RECORDS)]
+        yield [], records, "empty, then a user with many records"
+        yield (
+            of_others[:1],
+            [*of_others[:1], *records],
+            "a user with many records, and one with one",
+        )
 
     def extreme_pairs(self) -> Pairs:
         """Yield (d1, d2, description) for pairs in which d1 has no records of a user, and d2 has
@@ -142,27 +142,33 @@ class OneUser(Relation):
         space, users = self.inner, self.users
         if not isinstance(space, Lists):
             return
-        user, other, *_ = self._some_users()
-        base = [{**space.item.usual(), users.column: other}] * space.least
+        user, other_user, *_ = self._some_users()
+        base = [{**space.item.usual(), users.column: other_user}] * space.least
         room = space.most - space.least
-        values = {name: _values(of, room) for name, of in self.item.by_column().items()}
+        values = {
+            name: _values(column_space, room)
+            for name, column_space in self.item.by_column().items()
+        }
         values[users.column] = [user]
-        usual = {name: some[0] for name, some in values.items()} if room else {}
+        usual = {name: column_values[0] for name, column_values in values.items()} if room else {}
         by_column = [
-            [{**usual, name: value} for value in some]
-            for name, some in values.items()
+            [{**usual, name: value} for value in column_values]
+            for name, column_values in values.items()
             if name != users.column
         ]
         everywhere = [
-            {name: some[place % len(some)] for name, some in values.items()}
-            for place in range(max(map(len, values.values())))
+            {
+                name: column_values[index % len(column_values)]
+                for name, column_values in values.items()
+            }
+            for index in range(max(map(len, values.values())))
         ]
         for rows in (everywhere, *by_column):
-            kept = allowed(rows, users)
+            contribution = allowed(rows, users)
             yield (
                 base,
-                [*base, *kept],
-                f"no records of a user, then {len(kept)} in different groups",
+                [*base, *contribution],
+                f"no records of a user, then {len(contribution)} in different groups",
             )
 
 
@@ -178,7 +184,7 @@ def allowed(dataset: Any, users: Users) -> Any:
         return dataset
     counts: Counter[Hashable] = Counter()
     groups: dict[Hashable, set[Hashable]] = {}
-    kept = []
+    rows = []
     for row in dataset:
         user = identity(row[users.column])
         group = identity(row[users.group]) if users.group else None
@@ -187,29 +193,22 @@ def allowed(dataset: Any, users: Users) -> Any:
         if not is_full and (users.groups is None or len(of_user) <= users.groups):
             counts[user, group] += 1
             groups[user] = of_user
-            kept.append(row)
-    return kept
+            rows.append(row)
+    return rows
 
 
-def _values(space: Space, most: int) -> list[Any]:
-    """Return at most `most` different values of a column. space: set of the column's possible
-    values."""
-    return (space.all_values() or list(distinct(space.spread(most))))[:most]
+def _values(space: Space, count: int) -> list[Any]:
+    """Return at most `count` different values of a column."""
+    return (space.all_values() or list(distinct(space.spread(count))))[:count]
 
 
-def _in_groups(usual: Any, other: Any, column: str, groups: Space) -> Pairs:
-    """Yield (d1, d2, description) for pairs in which a user is added. This user has one record in
-    the highest group of a column, or one record in the lowest and one in the highest group.
-
-    usual: a record of the added user.
-    other: a record of another user.
-    groups: set of the column's possible values; each value is a group.
-    """
+def _in_groups(usual: Any, other_record: Any, column: str, groups: Space) -> Pairs:
+    """Yield pairs in which a user is added with a record in the highest group, or in two groups."""
     low, high = groups.extremes()
-    at = [{**usual, column: low}, {**usual, column: high}]
-    of_other = [{**other, column: low}, {**other, column: high}]
-    yield of_other[:1], [*of_other[:1], at[1]], f"a user alone in a group ({column})"
-    yield [], at, f"empty, then a user with two groups ({column})"
+    records = [{**usual, column: low}, {**usual, column: high}]
+    of_other = [{**other_record, column: low}, {**other_record, column: high}]
+    yield of_other[:1], [*of_other[:1], records[1]], f"a user alone in a group ({column})"
+    yield [], records, f"empty, then a user with two groups ({column})"
     why = f"a user with two groups, alone in one of them ({column})"
-    yield of_other[:1], [*of_other[:1], *at], why
-    yield of_other, [*of_other, *at], f"a user with two groups ({column})"
+    yield of_other[:1], [*of_other[:1], *records], why
+    yield of_other, [*of_other, *records], f"a user with two groups ({column})"

@@ -29,8 +29,7 @@ MAX_RECORDS = 1000
 # If all lists of a space are longer than this, Hypothesis draws this number of records, and the
 # list repeats them. Hypothesis gives up on inputs that take too many random choices.
 _MAX_DRAWN_RECORDS = 50
-# Number of records of a usual dataset (one at which bugs are unlikely), if the space allows this
-# number.
+# Number of records of a usual dataset, if the space allows this number.
 USUAL_RECORDS = 3
 # For at most this number of edges, a list is tried in which every record is this edge, such as
 # `[nan, nan]`.
@@ -188,8 +187,8 @@ class Records(Space):
             yield self.simplest
             return
         for name, space in self.columns.items():
-            for other in space.simpler(value[name]):
-                yield {**value, name: other}
+            for replacement in space.simpler(value[name]):
+                yield {**value, name: replacement}
 
     def strategy(self) -> Any:
         columns = {name: space.strategy() for name, space in self.columns.items()}
@@ -319,8 +318,8 @@ class Lists(Space):
             return
         yield from self._shorter(value)
         for i, record in enumerate(value):
-            for other in self.item.simpler(record):
-                yield [*value[:i], other, *value[i + 1 :]]
+            for replacement in self.item.simpler(record):
+                yield [*value[:i], replacement, *value[i + 1 :]]
 
     def _shorter(self, value: list[Any]) -> Iterator[list[Any]]:
         size = len(value)
@@ -334,12 +333,11 @@ class Lists(Space):
         if self.least <= _MAX_DRAWN_RECORDS:
             return st.lists(item, min_size=self.least, max_size=self.most)
         records = st.lists(item, min_size=_MAX_DRAWN_RECORDS, max_size=_MAX_DRAWN_RECORDS)
-        return records.map(lambda some: list(islice(cycle(some), self.least)))
+        return records.map(lambda values: list(islice(cycle(values), self.least)))
 
 
 def _sizes(line: Line) -> tuple[int, int]:
-    """Read `5 to 10` or `5` from a line, and return (smallest number of records, largest number of
-    records); (0, 30) if the line has no number there."""
+    """Read `5 to 10` or `5` from a line, and return (least, most); (0, 30) without a number."""
     least = line.size()
     if least is None:
         return 0, DEFAULT_MAX_RECORDS

@@ -118,8 +118,7 @@ def written(value: Any) -> str:
 
 
 def _value(line: Line) -> Any:
-    """Read a category (a text, number or Boolean) from a line, and return it. A text without quotes
-    may consist of several words."""
+    """Read a category from a line: a text of one or several words, a number or a Boolean."""
     words = []
     while line.next is not None and line.next.kind != "mark":
         words.append(line.token(""))

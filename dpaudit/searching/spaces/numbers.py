@@ -86,8 +86,7 @@ class _Bounded(Space):
 
     @staticmethod
     def parsed(word: str) -> Any:
-        """Return the lower or upper bound that a user wrote as one word, such as `1e3` in
-        `number in [0, 1e3]`; None if the word is not a number."""
+        """Return the bound that a user wrote as a word, such as `1e3`; None if no number."""
         return as_number(word)
 
     @property
@@ -143,9 +142,7 @@ class _Bounded(Space):
         return min(max(value, self.low), self.high) if isinstance(value, int | float) else value
 
     def _cost(self, value: Any) -> tuple[Any, ...]:
-        """Return a sort key that is smaller for a simpler value. Values inside the space come
-        first. Among them, the simplest value of the space comes first, then values with few digits.
-        """
+        """Return a sort key that is smaller for a simpler value."""
         outside = not self.contains(value)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or (isinstance(value, float) and not math.isfinite(value)):
@@ -158,8 +155,8 @@ class _Bounded(Space):
 
     def _below(self, candidates: Iterable[Any], value: Any) -> Iterator[Any]:
         """Yield those candidates that are simpler than `value`, the simplest first."""
-        most = self._cost(value)
-        below = [other for other in distinct(candidates) if self._cost(other) < most]
+        cost = self._cost(value)
+        below = [candidate for candidate in distinct(candidates) if self._cost(candidate) < cost]
         return iter(sorted(below, key=self._cost))
 
 
@@ -214,9 +211,7 @@ class Numbers(_Bounded):
         return strategies().floats(low, high, allow_nan=not self.is_bounded).map(self._short)
 
     def _short(self, value: float) -> float:
-        """Return a random number rounded to three digits, so that it is easy to read. Return it
-        unrounded if rounding moves it out of the space. Numbers with many digits are tried
-        elsewhere, as edges."""
+        """Return a random number rounded to three digits, unless that moves it out of the space."""
         if not math.isfinite(value):
             return value
         width = min(self.high - self.low, 1.0)

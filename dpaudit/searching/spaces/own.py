@@ -27,7 +27,7 @@ class Own(Space):
     """The inputs that a user's function, or a user's strategy of Hypothesis, generates.
 
     It is unknown which inputs the code can generate. So every dataset in plain Python counts as a
-    possible input. The only edge (input at which bugs are likely) is the input of seed 0.
+    possible input. The only edge is the input of seed 0.
 
     path: import path of the code.
     made_by: the function or the strategy.
@@ -67,7 +67,7 @@ class Own(Space):
 
     def spread(self, number: int) -> list[Any]:
         if _is_strategy(self.made_by):
-            return self._given(number)
+            return self._examples(number)
         return [self.generated(seed) for seed in range(number)]
 
     def is_numeric(self) -> bool:
@@ -89,7 +89,7 @@ class Own(Space):
         takes no seed: return the input with index `seed` in the list of inputs that it draws.
         Raises DatasetError if the code fails."""
         if _is_strategy(self.made_by):
-            return self._given(seed + 1)[seed]
+            return self._examples(seed + 1)[seed]
         words = f"{self.words()} (seed {seed})"
         value = within(lambda: self.made_by(np.random.default_rng(seed)), words)
         return _checked(value, f"{words} returned")
@@ -100,20 +100,16 @@ class Own(Space):
             return self.made_by.map(lambda value: _checked(value, f"{self.words()} gave"))
         return st.integers(0, _SEEDS - 1).map(self.generated)
 
-    def _given(self, number: int) -> list[Any]:
-        """Return `number` inputs that the strategy draws. The first input that it draws is left
-        out, since it is often empty."""
+    def _examples(self, number: int) -> list[Any]:
+        """Return `number` inputs that the strategy draws."""
+        # The first input that it draws is left out, since it is often empty.
         values = drawn(self.made_by, 0, self.words(), is_own=True)
         words = f"{self.words()} gave"
         return [_checked(value, words) for value in islice(values, 1, number + 1)]
 
 
 def _checked(value: Any, words: str) -> Any:
-    """Return a generated value, converted to plain Python. Raises DatasetError if it is not a
-    dataset.
-
-    words: start of the error message, such as "my.module:generate returned".
-    """
+    """Return a generated value in plain Python. Raises DatasetError if it is not a dataset."""
     value = plain(value)
     if fault := _fault(value):
         raise DatasetError(f"{words} {shown(value)}, {fault}", code="generator-failed")
@@ -150,8 +146,7 @@ def _fault(value: Any) -> str:
 
 
 def _mixed(records: list[Any]) -> str:
-    """Return a text for an error message that says how the records of a dataset differ in type or
-    in columns; "" if they do not differ. Records that are None fit every type."""
+    """Return how the records of a dataset differ in type or in columns; "" if they do not."""
     types = list(dict.fromkeys(_type(record) for record in records if record is not None))
     if len(types) > 1:
         return (
@@ -159,7 +154,7 @@ def _mixed(records: list[Any]) -> str:
             "return records of one type"
         )
     keys = [record.keys() for record in records if isinstance(record, dict)]
-    odd = next((other for other in keys if other != keys[0]), None)
+    odd = next((columns for columns in keys if columns != keys[0]), None)
     if odd is not None:
         return f"whose rows have several columns: {', '.join(keys[0])} and {', '.join(odd)}"
     return ""
