@@ -94,9 +94,7 @@ def ask(function: Any, question: Question) -> dict[str, Any]:
 
 
 def _objects(function: Any, question: Question) -> Iterator[Any]:
-    """Yield the objects that may state the claim, the most specific first: an object named by
-    `claim_source`, the object of a method, the function itself, then the function inside a
-    functools.partial."""
+    """Yield the objects that may state the claim, the most specific first."""
     while True:
         owner = getattr(function, "__self__", None)
         for holder in (function, owner):
@@ -114,8 +112,7 @@ def _objects(function: Any, question: Question) -> Iterator[Any]:
 
 
 def _called(source: Callable[..., Any], question: Question) -> Any:
-    """Call `source`, the `claim_source` of a mechanism, and return its result. If `source` has a
-    parameter, pass d1."""
+    """Return the result of a mechanism's `claim_source`, called with d1 if it has a parameter."""
     import inspect  # not needed for other mechanisms
 
     if not inspect.signature(source).parameters:
@@ -129,8 +126,7 @@ def _called(source: Callable[..., Any], question: Question) -> Any:
 
 
 def _library_of(thing: Any) -> str | None:
-    """Return the top-level module of the library that defines an object, or None if `LIBRARIES`
-    lacks this library."""
+    """Return the library in `LIBRARIES` that defines an object, or None."""
     kinds = [thing] if isinstance(thing, type) or hasattr(thing, "__code__") else []
     for kind in (*kinds, *type(thing).__mro__):
         name = str(getattr(kind, "__module__", "")).partition(".")[0]
@@ -140,9 +136,8 @@ def _library_of(thing: Any) -> str | None:
 
 
 def _last_line(text: str) -> str:
-    """Return the last line of a library's error message that has a letter or digit, at most 300
-    characters. If a function of the user raises in OpenDP, the message has a traceback before this
-    line."""
+    """Return the last line of an error message that has a letter or digit, cut at 300."""
+    # If a function of the user raises in OpenDP, the message has a traceback before this line.
     lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
     return lines[-1][:300] if lines else ""
 

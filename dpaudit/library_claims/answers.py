@@ -66,14 +66,14 @@ def number(value: Any, symbol: str, asked: str) -> float:
     symbol: name of the parameter, such as ε.
     asked: the call that returned the value, for messages.
     """
-    found = float(value)
-    if not 0 <= found < math.inf:
-        why = f"{asked} says {symbol} = {found:g}, which claims nothing; {_REMEDY}"
+    parameter = float(value)
+    if not 0 <= parameter < math.inf:
+        why = f"{asked} says {symbol} = {parameter:g}, which claims nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-failed")
-    if symbol == "δ" and found >= 1:
-        why = f"{asked} says δ = {found:g}, and a δ of 1 or more says nothing; {_REMEDY}"
+    if symbol == "δ" and parameter >= 1:
+        why = f"{asked} says δ = {parameter:g}, and a δ of 1 or more says nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-says-nothing")
-    return found
+    return parameter
 
 
 def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dict[str, Any]:
@@ -83,18 +83,18 @@ def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dic
 
     asked: the call or attribute that returned the values.
     """
-    found, share = number(epsilon, "ε", asked), number(delta, "δ", asked)
-    if question.delta is not None and share == 0:
+    epsilon, delta = number(epsilon, "ε", asked), number(delta, "δ", asked)
+    if question.delta is not None and delta == 0:
         why = f"{asked} states the claim without a δ to choose; leave delta out"
         raise NoClaim(why, code="options-conflict")
-    if question.delta not in (None, share):
+    if question.delta not in (None, delta):
         why = (
-            f"{asked} states ε = {found:.12g} at δ = {share:.12g} alone, and delta is "
+            f"{asked} states ε = {epsilon:.12g} at δ = {delta:.12g} alone, and delta is "
             f"{question.delta:.12g}; leave delta out"
         )
         raise NoClaim(why, code="claim-at-another-delta")
-    claim = {"epsilon": found, "delta": share} if share else {"epsilon": found}
-    words = f"ε = {found:.12g}, δ = {share:.12g}" if share else f"ε = {found:.12g}"
+    claim = {"epsilon": epsilon, "delta": delta} if delta else {"epsilon": epsilon}
+    words = f"ε = {epsilon:.12g}, δ = {delta:.12g}" if delta else f"ε = {epsilon:.12g}"
     return {"asked": asked, "claim": claim, "answer": words}
 
 
@@ -140,13 +140,13 @@ def curve(
         why = f"{asked} says that no ε is finite, which claims nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-failed")
     # Among points (ε, δ) with the same ε, keep only the smallest δ: it implies the larger ones.
-    kept = [one for one in points if one[1] == min(d for e, d in points if e == one[0])]
-    epsilon, delta = kept[0]
+    guarantees = [p for p in points if p[1] == min(d for e, d in points if e == p[0])]
+    epsilon, delta = guarantees[0]
     words = f"ε = {epsilon:.12g} at δ = {delta:.12g}"
-    others = len(kept) - 1
-    if others:
-        words += " and {} other point{}".format(others, "s" * (others > 1))
-    return {"asked": asked, "claim": {"guarantees": [list(one) for one in kept]}, "answer": words}
+    remaining = len(guarantees) - 1
+    if remaining:
+        words += " and {} other point{}".format(remaining, "s" * (remaining > 1))
+    return {"asked": asked, "claim": {"guarantees": [list(p) for p in guarantees]}, "answer": words}
 
 
 # Functions that compute the distance of two inputs. They round up: a result is never smaller than
@@ -158,10 +158,10 @@ def norm(first: Any, second: Any, order: float) -> float | None:
 
     order: order of the norm: 1, 2 or infinity.
     """
-    one, two = vector(first), vector(second)
-    if one is None or two is None or len(one) != len(two):
+    first_entries, second_entries = vector(first), vector(second)
+    if first_entries is None or second_entries is None or len(first_entries) != len(second_entries):
         return None
-    gaps = [abs(Fraction(a) - Fraction(b)) for a, b in zip(one, two)]
+    gaps = [abs(Fraction(a) - Fraction(b)) for a, b in zip(first_entries, second_entries)]
     if order != 2:
         return _upward(
             max(gaps, default=Fraction(0)) if order == math.inf else sum(gaps, Fraction(0))
@@ -189,12 +189,11 @@ def vector(value: Any) -> list[Any] | None:
 
 
 def _upward(exact: Fraction, start: float | None = None, power: int = 1) -> float:
-    """Return the first float x, counting upwards from `start`, with x ** power ≥ exact. If `start`
-    is None, count from `exact`."""
-    found = float(exact) if start is None else start
-    while Fraction(found) ** power < exact:
-        found = found * (1 + 2.0**-52) or 5e-324
-    return found
+    """Return the first float x, from `start` or `exact` upwards, with x ** power ≥ exact."""
+    candidate = float(exact) if start is None else start
+    while Fraction(candidate) ** power < exact:
+        candidate = candidate * (1 + 2.0**-52) or 5e-324
+    return candidate
 
 
 def _below(value: float) -> float:
@@ -211,10 +210,10 @@ def exchanged(first: Any, second: Any) -> tuple[int, int] | None:
     """Return (number of records of `first` that `second` lacks, number of records of `second` that
     `first` lacks). The order of the records does not matter. Return None if an input is not a list
     or an array."""
-    one, two = rows(first), rows(second)
-    if one is None or two is None:
+    first_rows, second_rows = rows(first), rows(second)
+    if first_rows is None or second_rows is None:
         return None
-    left, right = list(map(repr, one)), list(map(repr, two))
+    left, right = list(map(repr, first_rows)), list(map(repr, second_rows))
     for entry in list(left):
         if entry in right:
             left.remove(entry)
@@ -224,14 +223,16 @@ def exchanged(first: Any, second: Any) -> tuple[int, int] | None:
 
 def edits(first: Sequence[Any], second: Sequence[Any]) -> int:
     """Return the smallest number of insertions and deletions that turn one list into the other."""
-    before = list(range(len(second) + 1))
-    for place, entry in enumerate(first, 1):
-        now = [place]
-        for column, other in enumerate(second, 1):
-            is_kept = repr(entry) == repr(other)
-            now.append(before[column - 1] if is_kept else 1 + min(before[column], now[-1]))
-        before = now
-    return before[-1]
+    previous = list(range(len(second) + 1))
+    for row, entry in enumerate(first, 1):
+        current = [row]
+        for column, other_entry in enumerate(second, 1):
+            is_kept = repr(entry) == repr(other_entry)
+            current.append(
+                previous[column - 1] if is_kept else 1 + min(previous[column], current[-1])
+            )
+        previous = current
+    return previous[-1]
 
 
 def within(question: Question, sensitivity: Any, asked: str) -> None:

@@ -13,5 +13,5 @@ NAME, PACKAGE = "autodp", "autodp"
 
 def ask(mechanism: Any, question: Question) -> dict[str, Any]:
     """Return the claim of an autodp mechanism: the curve ε(δ) of its method `get_approxDP`."""
-    asked = f"{type(mechanism).__name__}.get_approxDP(δ)"
-    return curve(question, asked, mechanism.get_approxDP, pure=True)
+    call = f"{type(mechanism).__name__}.get_approxDP(δ)"
+    return curve(question, call, mechanism.get_approxDP, pure=True)

@@ -57,18 +57,17 @@ def is_drawn_from(kind: type) -> bool:
     return any(hasattr(kind, name) for name in methods.get(_library(kind), ()))
 
 
-def _library(made: Any) -> str:
-    """Return the top-level module of a known library that defines the object's type or one of its
-    base classes. If there are several, return the first."""
+def _library(thing: Any) -> str:
+    """Return the first known library that defines the object's type or a base class, else ""."""
     known = ("opendp", "diffprivlib", "pydp", "tmlt")
-    kinds = made.__mro__ if isinstance(made, type) else type(made).__mro__
+    kinds = thing.__mro__ if isinstance(thing, type) else type(thing).__mro__
     names = (str(kind.__module__).partition(".")[0] for kind in kinds)
     return next((name for name in names if name in known), "")
 
 
-def _named(function: Any, made: Any) -> Callable[..., Any]:
-    function.claim_source = made
-    function.__name__ = function.__qualname__ = type(made).__name__
+def _named(function: Any, thing: Any) -> Callable[..., Any]:
+    function.claim_source = thing
+    function.__name__ = function.__qualname__ = type(thing).__name__
     return function  # type: ignore[no-any-return]  # a lambda of this module
 
 
@@ -80,14 +79,14 @@ def is_entrywise(measurement: Any) -> bool:
     is_vector = str(getattr(domain, "type", "")).startswith("VectorDomain")
     if not is_vector or getattr(domain, "size", None) is not None:
         return False
-    made = measurement
+    inner = measurement
     while True:
-        record = getattr(made, _RECORD, None) or {}
+        record = getattr(inner, _RECORD, None) or {}
         if record.get("__function__") in _NOISE:
             return record.get("__module__") == "measurements"
         if record.get("__function__") not in _RESTATES:
             return False
-        made = (record.get("__kwargs__") or {}).get("measurement")
+        inner = (record.get("__kwargs__") or {}).get("measurement")
 
 
 class Entries:
@@ -101,8 +100,7 @@ class Entries:
         self.claim_source = measurement
 
     def __call__(self, dataset: Any, size: int) -> Any:
-        """Return `size` outputs. Each is a vector as long as the dataset, or a number if the
-        dataset is a number."""
+        """Return `size` outputs: vectors as long as the dataset, or numbers if it is a number."""
         plain = dataset.tolist() if hasattr(dataset, "tolist") else dataset
         is_vector = isinstance(plain, (list, tuple))
         entries = list(plain) if is_vector else [plain]

@@ -14,8 +14,8 @@ NAME, PACKAGE = "jax-privacy", "jax-privacy"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the curve ε(δ) that dp-accounting computes for a plan's `dp_event` (a description of
-    its noisy steps) and neighbouring relation.
+    """Return the curve ε(δ) that dp-accounting computes for a plan's `dp_event` and neighbouring
+    relation.
 
     If `thing` is a jax-privacy configuration, its accountant states the relation. A
     `DPExecutionPlan` of jax-privacy 2.0.0 states no relation; then REPLACE_SPECIAL is used (a

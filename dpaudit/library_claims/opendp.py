@@ -44,19 +44,19 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
     metric = str(measurement.input_metric)
     d_in = distance(metric, question)
     words = [f"{part:.12g}" for part in (d_in if isinstance(d_in, tuple) else [d_in])]
-    asked = f"m.map(d_in={words[0] if len(words) == 1 else '({})'.format(', '.join(words))})"
+    call = f"m.map(d_in={words[0] if len(words) == 1 else '({})'.format(', '.join(words))})"
     loss = measurement.map(d_in)
     measure = str(measurement.output_measure)
     if measure == "MaxDivergence":
-        return point(question, asked, loss)
+        return point(question, call, loss)
     if measure == "ZeroConcentratedDivergence":
-        return single(question, asked, rho=loss)
+        return single(question, call, rho=loss)
     if measure in ("Approximate(MaxDivergence)", "FixedSmoothedMaxDivergence"):
-        return point(question, asked, *loss)
+        return point(question, call, *loss)
     if measure == "Approximate(ZeroConcentratedDivergence)":
-        return single(question, asked, rho=loss[0], delta=loss[1])
+        return single(question, call, rho=loss[0], delta=loss[1])
     if measure == "SmoothedMaxDivergence":
-        return curve(question, f"{asked}.epsilon(δ)", loss.epsilon)
+        return curve(question, f"{call}.epsilon(δ)", loss.epsilon)
     raise NoClaim(
         f"the measurement states its loss in {measure}, which dpaudit cannot test; give "
         "the claim itself",
@@ -72,8 +72,8 @@ def distance(metric: str, question: Question) -> Any:
     metric of histograms a tuple.
     """
     pair = question.pair
-    found = _of_relation(metric, question) if pair is None else _of_pair(metric, pair)
-    if found is None:
+    d_in = _of_relation(metric, question) if pair is None else _of_pair(metric, pair)
+    if d_in is None:
         raise NoClaim(
             f"the distance of d1 and d2 in the measurement's input metric {metric} cannot be "
             "computed; give the claim itself",
@@ -82,9 +82,9 @@ def distance(metric: str, question: Question) -> Any:
     # The metric ends with its type, as in LInfDistance(monotonic, T=i32).
     kind = metric.rstrip(")").replace("=", "(").rpartition("(")[2]
     as_type = float if kind[:1] == "f" else math.ceil
-    if isinstance(found, tuple):
-        return (found[0], *map(as_type, found[1:]))
-    return as_type(found)
+    if isinstance(d_in, tuple):
+        return (d_in[0], *map(as_type, d_in[1:]))
+    return as_type(d_in)
 
 
 def _of_pair(metric: str, pair: tuple[Any, Any]) -> Any:
@@ -93,19 +93,19 @@ def _of_pair(metric: str, pair: tuple[Any, Any]) -> Any:
         return _of_vectors(metric, *pair)
     if name == "DiscreteDistance":
         return int(repr(pair[0]) != repr(pair[1]))
-    one, two, gone = rows(pair[0]), rows(pair[1]), exchanged(*pair)
-    if one is None or two is None or gone is None:
+    first_rows, second_rows, exchanges = rows(pair[0]), rows(pair[1]), exchanged(*pair)
+    if first_rows is None or second_rows is None or exchanges is None:
         return None
     if name == "SymmetricDistance":
-        return sum(gone)
+        return sum(exchanges)
     if name == "InsertDeleteDistance":
-        return edits(one, two)
-    if len(one) != len(two):
+        return edits(first_rows, second_rows)
+    if len(first_rows) != len(second_rows):
         return None
     if name == "ChangeOneDistance":
-        return gone[0]
+        return exchanges[0]
     if name == "HammingDistance":
-        return sum(repr(a) != repr(b) for a, b in zip(one, two))
+        return sum(repr(a) != repr(b) for a, b in zip(first_rows, second_rows))
     return None
 
 
@@ -119,17 +119,19 @@ def _of_vectors(metric: str, first: Any, second: Any) -> Any:
         # A key of one input alone is a changed entry, even with a count of 0.
         changed = sum(first.get(key) != second.get(key) for key in keys)
         first, second = ([counts.get(key, 0) for key in keys] for counts in (first, second))
-    one, two = vector(first), vector(second)
-    if one is None or two is None or len(one) != len(two):
+    first_entries, second_entries = vector(first), vector(second)
+    if first_entries is None or second_entries is None or len(first_entries) != len(second_entries):
         return None
-    rises = [a < b for a, b in zip(one, two) if a != b]
+    rises = [a < b for a, b in zip(first_entries, second_entries) if a != b]
     if name in _NORMS:
         # In a monotonic metric, entries that change in both directions are infinitely far apart.
         is_infinite = "monotonic" in metric and len(set(rises)) > 1
-        return None if is_infinite else norm(one, two, order=_NORMS[name])
+        return None if is_infinite else norm(first_entries, second_entries, order=_NORMS[name])
     if not metric.startswith(f"{name}(AbsoluteDistance("):
         return None
-    size, largest = (norm(one, two, order=order) for order in (_HISTOGRAMS[name], math.inf))
+    size, largest = (
+        norm(first_entries, second_entries, order=order) for order in (_HISTOGRAMS[name], math.inf)
+    )
     return (len(rises) if changed is None else changed), size, largest
 
 
@@ -148,5 +150,5 @@ def _of_relation(metric: str, question: Question) -> Any:
     if name in _NORMS and "monotonic" not in metric:
         order = {"l1": 1.0, "l2": 2.0, "linf": math.inf}.get(kind)
         return size if order == _NORMS[name] else None
-    found = _RECORDS.get(name, {}).get(kind)
-    return None if found is None else found * size
+    unit = _RECORDS.get(name, {}).get(kind)
+    return None if unit is None else unit * size

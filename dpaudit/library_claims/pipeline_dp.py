@@ -14,5 +14,5 @@ NAME, PACKAGE = "PipelineDP", "pipeline-dp"
 def ask(thing: Any, question: Question) -> dict[str, Any]:
     """Return the total ε and δ of a budget accountant, or of the accountant of an engine."""
     accountant = getattr(thing, "_budget_accountant", thing)
-    asked = f"{type(accountant).__name__}.total_epsilon, .total_delta"
-    return point(question, asked, accountant.total_epsilon, accountant.total_delta)
+    attributes = f"{type(accountant).__name__}.total_epsilon, .total_delta"
+    return point(question, attributes, accountant.total_epsilon, accountant.total_delta)

@@ -16,15 +16,15 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
     """Return the claim of the method `privacy_function` at the distance of the two inputs. Exact
     numbers are rounded up to floats."""
     d_in = _distance(measurement, question)
-    asked = f"privacy_function(d_in={d_in})"
+    call = f"privacy_function(d_in={d_in})"
     loss = measurement.privacy_function(d_in)
     measure = type(measurement.output_measure).__name__
     if measure == "PureDP":
-        return point(question, asked, _rounded(loss))
+        return point(question, call, _rounded(loss))
     if measure == "RhoZCDP":
-        return single(question, asked, rho=_rounded(loss))
+        return single(question, call, rho=_rounded(loss))
     if measure == "ApproxDP":
-        return point(question, asked, *map(_rounded, loss))
+        return point(question, call, *map(_rounded, loss))
     raise NoClaim(f"dpaudit cannot test the measure {measure}; give the claim", code="claim-failed")
 
 
@@ -48,7 +48,7 @@ def as_input(measurement: Any, value: Any) -> Any:
 def _distance(measurement: Any, question: Question) -> Any:
     metric = measurement.input_metric
     if question.pair is not None:
-        first, second = (as_input(measurement, one) for one in question.pair)
+        first, second = (as_input(measurement, value) for value in question.pair)
         try:
             return metric.distance(first, second, measurement.input_domain)
         except Exception as error:  # the metric or the domain refuses the pair

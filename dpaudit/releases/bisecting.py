@@ -39,7 +39,7 @@ class Frozen:
     """An event that was found on one release. It is fixed before any of the draws that test it.
 
     point: point (ε, δ) of the claim that is tested.
-    portfolio: assigns a level (bin) to each output.
+    portfolio: assigns a level to each output.
     rule: guesses d1, d2 or nothing at each level. The event consists of the levels with a guess.
     """
 
@@ -130,19 +130,19 @@ class Bisection:
     def summary(self) -> str:
         """A sentence with the first and the last refuted release, and the first release after them
         that is not refuted."""
-        places = [place for place, one in enumerate(self.tested) if one.answer == "refuted"]
-        if not places:
+        indices = [index for index, result in enumerate(self.tested) if result.answer == "refuted"]
+        if not indices:
             return "no release is refuted"
-        first, last = self.tested[places[0]], self.tested[places[-1]]
+        first, last = self.tested[indices[0]], self.tested[indices[-1]]
         text = f"first seen in {first.release}"
-        if any(one.answer != "not refuted" for one in self.tested[: places[0]]):
+        if any(result.answer != "not refuted" for result in self.tested[: indices[0]]):
             text += " (earlier releases: cannot tell)"
-        later = self.tested[places[-1] + 1 :]
-        gone = next((one for one in later if one.answer == "not refuted"), None)
-        if gone is None:
+        later = self.tested[indices[-1] + 1 :]
+        repair = next((result for result in later if result.answer == "not refuted"), None)
+        if repair is None:
             return f"{text}, last seen in {last.release}"
-        is_next = gone is later[0]
-        return f"{text}, last seen in {last.release}, gone in {gone.release}" + (
+        is_next = repair is later[0]
+        return f"{text}, last seen in {last.release}, gone in {repair.release}" + (
             "" if is_next else " or earlier"
         )
 
@@ -205,7 +205,7 @@ def bisected(
         confidence=spec.statistics.confidence,
         level=level,
         seed=spec.sampling.seed,
-        tested=tuple(answers[one] for one in versions if one in answers),
+        tested=tuple(answers[release] for release in versions if release in answers),
     )
 
 
@@ -234,7 +234,7 @@ def _tested(
     level: float,
     needed: float,
 ) -> ReleaseResult:
-    """Return the answer for a release, also if no test is possible. needed: as in `_answer`."""
+    """Return the answer for a release, also if no test is possible."""
     try:
         return _answer(release, _test(spec, frozen, environments, release, level), needed)
     except NotInstallable as error:
@@ -246,20 +246,14 @@ def _tested(
 def _test(
     spec: AuditSpec, frozen: Frozen, environments: Environments, release: str, level: float
 ) -> FixedTest:
-    """Return the exact test of the event on draws of a release. Raises NotInstallable, DpauditError
-    or _AlwaysRaises if no test is possible."""
+    """Return the exact test of the event on draws of a release."""
     program = environments.interpreter(release)
     target = IsolatedTarget(target=_python_target(spec), python=program)
     return count(replace(spec, target=target), frozen, level)
 
 
 def _answer(release: str, test: FixedTest, needed: float) -> ReleaseResult:
-    """Return the answer for a release from its exact test.
-
-    needed: the leak ε of the release on which the event was found. If the test could not have
-        detected this ε, the answer is "cannot tell" instead of "not refuted"; 0 if the leak is not
-        known.
-    """
+    """Return the answer for a release whose test should detect the ε `needed`; 0 if unknown."""
     numbers: dict[str, Any] = {
         "epsilon_lower": test.epsilon_lower,
         "detectable": test.detectable_epsilon,

@@ -42,17 +42,21 @@ def releases(package: str, asked: str) -> list[str]:
     if not _NAME.fullmatch(package):
         raise UsageError(f"--package {package!r} is no name of a package", code="option-invalid")
     first, dots, last = (part.strip() for part in asked.partition(".."))
-    named = [first, last] if dots else [one.strip() for one in asked.split(",")]
-    wrong = [one for one in named if not _RELEASE.fullmatch(one) and not (dots and one == _LATEST)]
+    named = [first, last] if dots else [release.strip() for release in asked.split(",")]
+    wrong = [
+        release
+        for release in named
+        if not _RELEASE.fullmatch(release) and not (dots and release == _LATEST)
+    ]
     if wrong or (dots and first == _LATEST):
         why = f"--versions {asked!r} must be like 0.13.0,0.14.1 or 0.13..latest"
         raise UsageError(why, code="option-invalid")
     if not dots:
         return sorted(dict.fromkeys(named), key=_order)
     known = [
-        one
-        for one in _published(package)
-        if _order(first) <= _order(one) and (last == _LATEST or _order(one) <= _order(last))
+        release
+        for release in _published(package)
+        if _order(first) <= _order(release) and (last == _LATEST or _order(release) <= _order(last))
     ]
     if not known:
         why = f"--versions {asked!r}: {package} has no release between these"
@@ -67,15 +71,15 @@ def _order(release: str) -> tuple[int, ...]:
 def _published(package: str) -> list[str]:
     """Return all releases of a package that pip can install for this Python."""
     pip = [sys.executable, "-m", "pip"] if find_spec("pip") else ["uv", "tool", "run", "pip"]
-    done = _run([*pip, "index", "versions", package])
-    found = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
-    if found is None:
+    process = _run([*pip, "index", "versions", package])
+    match = re.search(r"^Available versions: (.*)$", process.stdout, re.MULTILINE)
+    if match is None:
         raise UsageError(
-            f"the package index lists no release of {package!r} ({_last(done)}); correct "
+            f"the package index lists no release of {package!r} ({_last(process)}); correct "
             "--package, or list the releases: --versions 0.13.0,0.14.1",
             code="releases-unknown",
         )
-    return [one.strip() for one in found[1].split(",")]
+    return [release.strip() for release in match[1].split(",")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,36 +101,35 @@ class Environments:
     def interpreter(self, release: str) -> str:
         """Return the path of the interpreter in a release's environment. The environment is made if
         it is missing. Raises NotInstallable if the release cannot be installed."""
-        place = self._place(release)
-        program, done = place / "bin" / "python", place / ".installed"
-        wanted = "\n".join((self.python, f"{self.package}=={release}", *self.beside))
-        if not (done.is_file() and done.read_text() == wanted):
-            shutil.rmtree(place, ignore_errors=True)
+        path = self._path(release)
+        program, marker = path / "bin" / "python", path / ".installed"
+        requirements = "\n".join((self.python, f"{self.package}=={release}", *self.beside))
+        if not (marker.is_file() and marker.read_text() == requirements):
+            shutil.rmtree(path, ignore_errors=True)
             self.folder.mkdir(parents=True, exist_ok=True)
-            for words in self._commands(place, program, release):
-                made = _run(words)
-                if made.returncode:
-                    shutil.rmtree(place, ignore_errors=True)
-                    raise NotInstallable(_last(made))
-            done.write_text(wanted)
+            for words in self._commands(path, program, release):
+                process = _run(words)
+                if process.returncode:
+                    shutil.rmtree(path, ignore_errors=True)
+                    raise NotInstallable(_last(process))
+            marker.write_text(requirements)
         return str(program)
 
     def remove(self, release: str) -> None:
         """Delete the environment of a release from the disk."""
-        shutil.rmtree(self._place(release), ignore_errors=True)
+        shutil.rmtree(self._path(release), ignore_errors=True)
 
-    def _place(self, release: str) -> Path:
+    def _path(self, release: str) -> Path:
         return self.folder.absolute() / f"{self.package}-{release}"
 
-    def _commands(self, place: Path, program: Path, release: str) -> list[list[str]]:
-        """Return the commands that make an environment, with uv if it is installed, else with
-        pip."""
-        wanted = [f"{self.package}=={release}", *self.beside]
+    def _commands(self, path: Path, program: Path, release: str) -> list[list[str]]:
+        """Return the commands that make an environment, with uv if possible, else with pip."""
+        requirements = [f"{self.package}=={release}", *self.beside]
         if shutil.which("uv"):
-            install = ["uv", "pip", "install", "--quiet", "--python", str(program), *wanted]
-            return [["uv", "venv", "--quiet", "--python", self.python, str(place)], install]
+            install = ["uv", "pip", "install", "--quiet", "--python", str(program), *requirements]
+            return [["uv", "venv", "--quiet", "--python", self.python, str(path)], install]
         pip = [str(program), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        return [[self.python, "-m", "venv", str(place)], [*pip, *wanted]]
+        return [[self.python, "-m", "venv", str(path)], [*pip, *requirements]]
 
 
 def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -144,9 +147,9 @@ def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(list(words), 1, "", str(error))
 
 
-def _last(done: subprocess.CompletedProcess[str]) -> str:
-    lines = (done.stderr or done.stdout).splitlines()
+def _last(process: subprocess.CompletedProcess[str]) -> str:
+    lines = (process.stderr or process.stdout).splitlines()
     # Lines before the first error are warnings, which may be long.
     first = next((number for number, line in enumerate(lines) if line.startswith("ERROR")), 0)
     text = " ".join(" ".join(lines[first:]).split())
-    return text[-_LAST:] or f"exit code {done.returncode}"
+    return text[-_LAST:] or f"exit code {process.returncode}"

@@ -89,12 +89,12 @@ def jax_mechanism(
     _check_function("make_privatizer", make_privatizer, "(key)")
     import jax  # after the checks, which need no JAX
 
-    compiled = jax.jit(lambda *given: gradient(*given))
+    compiled = jax.jit(lambda *arguments: gradient(*arguments))
     _check_key(make_privatizer, params)
 
     def trained(records: Any, rng: np.random.Generator) -> Any:
-        every = tuple(map(np.asarray, arrays(records)))
-        chosen = _indices(len(every[0]), steps, batches, rng)
+        columns = tuple(map(np.asarray, arrays(records)))
+        chosen = _indices(len(columns[0]), steps, batches, rng)
         # 64 random bits are the whole key of JAX's default random generator.
         key = jax.random.wrap_key_data(rng.integers(2**32, size=2, dtype=np.uint32))
         privatizer = make_privatizer(key)
@@ -103,14 +103,14 @@ def jax_mechanism(
         for indices in chosen:
             total = jax.tree.map(np.zeros_like, params)
             if len(indices):
-                total = compiled(weights, *(one[indices] for one in every))
+                total = compiled(weights, *(array[indices] for array in columns))
             updates, noise = privatizer.update(total, noise)
             if optimizer is None:
-                updates = jax.tree.map(lambda one: -learning_rate * one, updates)
+                updates = jax.tree.map(lambda update: -learning_rate * update, updates)
             else:
                 updates, state = optimizer.update(updates, state, weights)
-            weights = jax.tree.map(lambda one, update: one + update, weights, updates)
-        return jax.numpy.concatenate([one.reshape(-1) for one in jax.tree.leaves(weights)])
+            weights = jax.tree.map(lambda weight, update: weight + update, weights, updates)
+        return jax.numpy.concatenate([weight.reshape(-1) for weight in jax.tree.leaves(weights)])
 
     def mechanism(records: Any, rng: np.random.Generator) -> Any:
         try:
@@ -143,10 +143,10 @@ def _indices(records: int, steps: int, batches: Any, rng: np.random.Generator) -
     return chosen
 
 
-def _check_function(name: str, given: Any, parameters: str) -> None:
-    if not callable(given):
+def _check_function(name: str, function: Any, parameters: str) -> None:
+    if not callable(function):
         raise TargetError(
-            f"{name} is of type {type(given).__name__}; give a function of {parameters}",
+            f"{name} is of type {type(function).__name__}; give a function of {parameters}",
             code="option-invalid",
         )
 
@@ -156,7 +156,7 @@ def _check_key(make_privatizer: Callable[[Any], Any], params: Any) -> None:
     import jax
 
     zeros = jax.tree.map(np.zeros_like, params)
-    drawn = []
+    samples = []
     for seed in (1, 2):
         privatizer = make_privatizer(jax.random.key(seed))
         if not (hasattr(privatizer, "init") and hasattr(privatizer, "update")):
@@ -167,8 +167,8 @@ def _check_key(make_privatizer: Callable[[Any], Any], params: Any) -> None:
                 code="option-invalid",
             )
         noise, _ = privatizer.update(zeros, privatizer.init(params))
-        drawn.append(np.concatenate([np.ravel(one) for one in jax.tree.leaves(noise)]))
-    if np.array_equal(drawn[0], drawn[1]):
+        samples.append(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(noise)]))
+    if np.array_equal(samples[0], samples[1]):
         raise TrainingError(
             "make_privatizer gives the same noise for two keys; pass its key on as prng_key, and "
             "check that stddev is not 0",

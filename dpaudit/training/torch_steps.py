@@ -190,10 +190,10 @@ def run_mechanism(
     """
     if steps < 1:
         raise TargetError(f"steps is {steps}; give at least 1", code="option-invalid")
-    for name, given in (("setup", setup), ("loss", loss)):
-        if not callable(given):
+    for name, value in (("setup", setup), ("loss", loss)):
+        if not callable(value):
             raise TargetError(
-                f"{name} is of type {type(given).__name__}; give a function", code="option-invalid"
+                f"{name} is of type {type(value).__name__}; give a function", code="option-invalid"
             )
     if isinstance(loss, type):
         words = f"loss is the class {loss.__name__}; give an instance: {loss.__name__}()"
@@ -205,21 +205,21 @@ def run_mechanism(
     def trained(records: Any) -> tuple[Any, Any]:
         """Return (trained model, Opacus privacy engine). The engine is None if the user's function
         `setup` returns no engine."""
-        before = guard.states()
+        initial_state = guard.states()
         try:
             model, optimizer, loader, engine = _parts(setup(records))
-            guard.check(before, model, optimizer, loader)
+            guard.check(initial_state, model, optimizer, loader)
             _train(model, optimizer, loader, loss, steps)
         except (AssertionError, RuntimeError, ValueError) as error:
-            kept = _of_kept_model() if _HOOKED in str(error) else None
-            raise without_gpu(error) or kept or _of_unsupported_model(error) or error from None
-        guard.check_end(before)
+            reuse = _of_kept_model() if _HOOKED in str(error) else None
+            raise without_gpu(error) or reuse or _of_unsupported_model(error) or error from None
+        guard.check_end(initial_state)
         return model, engine
 
     def mechanism(records: Any) -> Any:
         import torch
 
-        weights = [one.detach().reshape(-1) for one in trained(records)[0].parameters()]
+        weights = [weight.detach().reshape(-1) for weight in trained(records)[0].parameters()]
         released = torch.cat(weights)
         if released.isnan().any():
             check_loss(math.nan, steps)
@@ -240,20 +240,16 @@ def run_mechanism(
     return mechanism
 
 
-def _parts(made: Any) -> tuple[Any, Any, Any, Any]:
-    """Return (model, optimizer, data loader, privacy engine) from the result of `setup`. The engine
-    is None if `setup` returned none.
-
-    Raises TrainingError for any other result.
-    """
-    parts = tuple(made) if isinstance(made, Sequence) else ()
+def _parts(result: Any) -> tuple[Any, Any, Any, Any]:
+    """Return (model, optimizer, data loader, privacy engine or None) from the result of `setup`."""
+    parts = tuple(result) if isinstance(result, Sequence) else ()
     if not (
         len(parts) in (3, 4)
         and callable(parts[0])
         and hasattr(parts[1], "zero_grad")
         and hasattr(parts[2], "__iter__")
     ):
-        kinds = ", ".join(type(one).__name__ for one in parts) or type(made).__name__
+        kinds = ", ".join(type(part).__name__ for part in parts) or type(result).__name__
         raise TrainingError(
             f"setup returns {kinds}; return (model, optimizer, loader), or these and the privacy "
             "engine, in this order",
@@ -319,8 +315,7 @@ def _of_kept_model() -> TrainingError:
 
 
 def _of_unsupported_model(error: Exception) -> TrainingError | None:
-    """Return the error for a model with a module that Opacus refuses, such as BatchNorm, if `error`
-    is Opacus' exception for it. Return None for any other exception."""
+    """Return the error for a model that Opacus refuses, or None for any other exception."""
     if type(error).__name__ != "UnsupportedModuleError":
         return None
     reasons = error.args[0] if error.args and isinstance(error.args[0], list) else []
@@ -338,36 +333,28 @@ class _Guard:
 
     def __init__(self) -> None:
         self._model: Any = lambda: None
-        self._before: Any = None
-        self._after: dict[str, Any] = {}
+        self._initial_state: Any = None
+        self._generator_states: dict[str, Any] = {}
         # Maps the memory address of each trained weight of the last call to the weight.
         self._weights: dict[int, Any] = {}
         # (state before the call of `setup`, state after the last step) of torch's global random
         # generator, for the last call of the mechanism.
-        self._ended: tuple[Any, Any] = None, None
+        self._call_states: tuple[Any, Any] = None, None
 
     def states(self) -> Any:
-        """Return the state of torch's global random generator, or None if torch is not imported
-        yet."""
+        """Return the state of torch's global generator, or None before torch is imported."""
         torch: Any = sys.modules.get("torch")
         return None if torch is None else torch.get_rng_state().numpy().tobytes()
 
-    def check(self, before: Any, model: Any, optimizer: Any, loader: Any) -> None:
-        """Raise TrainingError if `setup` returns the model of an earlier call, or sets a constant
-        seed.
-
-        before: state of the global random generator before the call of `setup`. If it equals the
-            state before the earlier call, dpaudit repeats that call on purpose, and equal results
-            prove nothing.
-        model, optimizer, loader: what `setup` returned.
-        """
+    def check(self, initial_state: Any, model: Any, optimizer: Any, loader: Any) -> None:
+        """Raise TrainingError if `setup` returns an earlier model, or sets a constant seed."""
         inner = getattr(model, "_module", model)
         # Keep the tensors of this call in `self._weights`, so that no tensor of the next call has
         # the address of one of them.
         weights = {
-            one.data_ptr(): one.detach()
-            for one in inner.parameters()
-            if one.requires_grad and one.numel()
+            weight.data_ptr(): weight.detach()
+            for weight in inner.parameters()
+            if weight.requires_grad and weight.numel()
         }
         if self._model() is inner or self._weights.keys() & weights:
             raise _of_kept_model()
@@ -378,30 +365,31 @@ class _Guard:
             "the sampler": getattr(getattr(sampler, "sampler", sampler), "generator", None),
             "the noise": getattr(optimizer, "generator", None),
         }
-        after = {"torch (torch.manual_seed)": self.states()} | {
-            name: one.get_state().numpy().tobytes()
-            for name, one in generators.items()
-            if hasattr(one, "get_state")
+        generator_states = {"torch (torch.manual_seed)": self.states()} | {
+            name: generator.get_state().numpy().tobytes()
+            for name, generator in generators.items()
+            if hasattr(generator, "get_state")
         }
-        same = [name for name, state in after.items() if self._after.get(name) == state]
-        if same and before not in (None, self._before):
+        same = [
+            name
+            for name, state in generator_states.items()
+            if self._generator_states.get(name) == state
+        ]
+        # From an equal state, dpaudit repeats the last call: equal results then prove nothing.
+        if same and initial_state not in (None, self._initial_state):
             raise TrainingError(
                 f"setup gives the generator of {same[0]} the same seed in each call, so that each "
                 "call draws the same numbers from it; leave seeds out, since dpaudit seeds torch "
                 "for each draw",
                 code="training-seed-constant",
             )
-        self._model, self._before, self._after = weakref.ref(inner), before, after
+        self._model, self._initial_state = weakref.ref(inner), initial_state
+        self._generator_states = generator_states
 
-    def check_end(self, before: Any) -> None:
-        """Raise TrainingError if a training step sets a constant seed in torch's global generator,
-        for example because a data loader shuffles with a seed of its own.
-
-        before: state of the global generator before the call of `setup`. If it equals the state
-            before the previous call, equal states at the end prove nothing.
-        """
-        (earlier, end), self._ended = self._ended, (before, self.states())
-        if self._ended[1] == end and before not in (None, earlier):
+    def check_end(self, initial_state: Any) -> None:
+        """Raise TrainingError if a training step sets a constant seed, as a data loader may."""
+        (earlier, end), self._call_states = self._call_states, (initial_state, self.states())
+        if self._call_states[1] == end and initial_state not in (None, earlier):
             raise TrainingError(
                 "a training step gives torch's global generator the same seed in each call, so its "
                 "noise is the same in each call; leave torch.manual_seed out of data loaders, "

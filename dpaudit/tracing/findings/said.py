@@ -94,27 +94,27 @@ def judge(runs: Runs, claim: PrivacyClaim | None) -> Case:
 
 def _by_laws(case: Case, laws: Laws) -> Case:
     """Return the case with the findings that follow from the exact probability of each output."""
-    said = excess(np.asarray(laws.first), np.asarray(laws.second), case.claim)
+    cost_words = excess(np.asarray(laws.first), np.asarray(laws.second), case.claim)
     findings = list(_constant_seeds(case))
-    if said is not None:
+    if cost_words is not None:
         findings += _of_outputs(case)
         more = len(laws.others)
         besides = "" if not more else f" and {more} more line{'s' if more > 1 else ''} with coins"
         decide = "decide" if more else "decides"
-        words = f"`{laws.place.code}`{besides} {decide} between the inputs: {said}"
-        others = tuple(map(shown, (*laws.callers, *laws.others)))
+        words = f"`{laws.place.code}`{besides} {decide} between the inputs: {cost_words}"
+        lines = tuple(map(shown, (*laws.callers, *laws.others)))
         line = shown(laws.place)
-        findings.append(Finding("too-little-noise", True, line, words, "", others, laws.epsilon))
+        findings.append(Finding("too-little-noise", True, line, words, "", lines, laws.epsilon))
     site = choice_site(laws.place, laws.primitive, laws.callers, laws.epsilon, varies=False)
     total = f"ε = {number(laws.epsilon)}"
-    exceeds_claim = said is not None
+    exceeds_claim = cost_words is not None
     return replace(case, found=_ordered(findings), sites=[site], total=total, exceeds=exceeds_claim)
 
 
-def _ordered(found: Iterable[Finding]) -> list[Finding]:
+def _ordered(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings, causes first, one of each kind for each line, or for each call."""
     unique: dict[tuple[str, str, int, str], Finding] = {}
-    for finding in sorted(found, key=lambda finding: not finding.is_cause):
+    for finding in sorted(findings, key=lambda finding: not finding.is_cause):
         is_of_call = finding.kind in ("too-little-noise", "data-dependent-scale")
         code = finding.line.code if is_of_call else ""
         unique.setdefault((finding.kind, finding.line.file, finding.line.line, code), finding)
@@ -122,7 +122,9 @@ def _ordered(found: Iterable[Finding]) -> list[Finding]:
     if sum(finding.is_cause for finding in ordered) < 2:
         return ordered
     # More noise on one of several lines that leak repairs this line only.
-    return [replace(one, remedy=one.remedy.replace(FOR_PAIR, FOR_LINE)) for one in ordered]
+    return [
+        replace(finding, remedy=finding.remedy.replace(FOR_PAIR, FOR_LINE)) for finding in ordered
+    ]
 
 
 def _rank(finding: Finding) -> tuple[bool, bool, int, float]:
@@ -138,36 +140,44 @@ def _of_noise(case: Case) -> Iterator[Finding]:
     for call in case.calls:
         # Other findings name bounds that depend on the data.
         if not any(changed_bounds(hidden) for pair in call.hidden for hidden in pair):
-            others = [piece for other in case.calls if other is not call for piece in other.worst]
-            yield from _of_call(call, case, [*others, *choices])
+            other_noise = [
+                piece
+                for other_call in case.calls
+                if other_call is not call
+                for piece in other_call.worst
+            ]
+            yield from _of_call(call, case, [*other_noise, *choices])
 
 
-def _of_call(call: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding]:
+def _of_call(call: Call, case: Case, other_noise: Sequence[Piece]) -> Iterator[Finding]:
     """Yield a finding if a call draws too little noise beside the noise of others."""
     runs, claim = case.runs, case.claim
-    seen = [pieces for pieces in call.runs if pieces]
-    over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
+    noise_by_pair = [pieces for pieces in call.runs if pieces]
+    costly_by_pair = [
+        [piece for piece in pieces if exceeds(piece, claim)] for pieces in noise_by_pair
+    ]
     # Usually one pair of runs with a cost above the claim makes the finding a cause. A mechanism
     # that picks records at random may pick the record that differs with a small probability, which
     # lowers the cost, so that all pairs of runs must show it.
     is_sampled = any(pair.comparison.picks for pair in runs.coupled)
-    is_cause = all(over) if is_sampled else any(over)
-    is_mixed = _has_random_scale(seen) or bool(runs.filled)
-    if is_mixed and not any(piece.has_two_scales for pieces in over for piece in pieces):
+    is_cause = all(costly_by_pair) if is_sampled else any(costly_by_pair)
+    is_mixed = _has_random_scale(noise_by_pair) or bool(runs.filled)
+    if is_mixed and not any(piece.has_two_scales for pieces in costly_by_pair for piece in pieces):
         is_cause = False
     if call.law == "uniform":
         # Some outputs are then possible on one input only, unless other noise, or a remainder
         # modulo 1, hides the change.
         lines = {hidden.draw for pair in runs.coupled for hidden in pair.comparison.hidden}
-        is_cause = all(over) and not is_sampled and len(lines) == 1
-    if any(over):
-        every = [piece for pieces in over for piece in pieces]
-        piece = max(every, key=lambda piece: (math.isinf(piece.shift), costliness(piece)))
-        yield _too_little(call, piece, claim, others, is_cause=is_cause)
+        is_cause = all(costly_by_pair) and not is_sampled and len(lines) == 1
+    if any(costly_by_pair):
+        costly = [piece for pieces in costly_by_pair for piece in pieces]
+        piece = max(costly, key=lambda piece: (math.isinf(piece.shift), costliness(piece)))
+        yield _too_little(call, piece, claim, other_noise, is_cause=is_cause)
         return
     # Values whose joint cost is unknown are left out, so that the sum is a lower bound.
     released = [
-        [piece for piece in pieces if piece.released and piece.joint != math.inf] for pieces in seen
+        [piece for piece in pieces if piece.released and piece.joint != math.inf]
+        for pieces in noise_by_pair
     ]
     worst = max(released, key=cost_together, default=[])
     if sum(_sum_is_above(pieces, claim) for pieces in released) > 1 and _sum_is_above(worst, claim):
@@ -181,14 +191,19 @@ def _of_call(call: Call, case: Case, others: Sequence[Piece]) -> Iterator[Findin
         total = cost_together(worst)
         words = f"`{call.line.code}` hides {change} {worst[0].unit} = {number(total)}"
         is_split = all(map(math.isfinite, worst[0].scales))
-        remedy = _enlarged(worst, claim, others, call.source(worst[0])) if is_split else ""
+        remedy = _enlarged(worst, claim, other_noise, call.source(worst[0])) if is_split else ""
         is_cause = not (is_sampled or is_mixed)
         lines_besides = _besides(call)
         yield Finding("too-little-noise", is_cause, call.line, words, remedy, lines_besides, total)
 
 
 def _too_little(
-    call: Call, piece: Piece, claim: PrivacyClaim | None, others: Sequence[Piece], *, is_cause: bool
+    call: Call,
+    piece: Piece,
+    claim: PrivacyClaim | None,
+    other_noise: Sequence[Piece],
+    *,
+    is_cause: bool,
 ) -> Finding:
     source, line, code, besides = call.source(piece), call.line, call.line.code, _besides(call)
     if math.isinf(piece.shift):
@@ -210,9 +225,9 @@ def _too_little(
     words = f"`{code}`{size and f' with {size}'} hides {change}{cost}"
     if size and source.made is not None and not math.isclose(scale, source.drawn[0]):
         words = f"`{code}` has {size} in `{source.made.code}` and hides {change}{cost}"
-    released = [each for each in call.worst if each.released and each.joint != math.inf]
-    pieces = sorted(released, key=lambda each: each != piece) if piece in released else [piece]
-    remedy = _enlarged(pieces, claim, others, source)
+    released = [p for p in call.worst if p.released and p.joint != math.inf]
+    pieces = sorted(released, key=lambda p: p != piece) if piece in released else [piece]
+    remedy = _enlarged(pieces, claim, other_noise, source)
     return Finding("too-little-noise", is_cause, line, words, remedy, besides, value)
 
 
@@ -220,10 +235,14 @@ def _two_scales(piece: Piece, source: Hidden) -> str:
     """Return words for the scale that a line draws, and for the scales in the output."""
     first, second = map(number, piece.scales)
     scales = f"{first} for one input and {second} for the other"
-    drawn = [number(scale) for scale in source.drawn if math.isfinite(scale)]
-    if len(drawn) < 2 or drawn == [first, second]:
+    drawn_scales = [number(scale) for scale in source.drawn if math.isfinite(scale)]
+    if len(drawn_scales) < 2 or drawn_scales == [first, second]:
         return f"has scale {scales}"
-    line = drawn[0] if drawn[0] == drawn[1] else f"{drawn[0]} or {drawn[1]}"
+    line = (
+        drawn_scales[0]
+        if drawn_scales[0] == drawn_scales[1]
+        else f"{drawn_scales[0]} or {drawn_scales[1]}"
+    )
     where = "where the output shows it" if piece.released else "where the program uses it"
     return f"draws noise of scale {line}, which is {scales} {where}"
 
@@ -248,24 +267,26 @@ def _besides(call: Call) -> tuple[SourceLine, ...]:
 
 
 def _of_parameters(case: Case) -> Iterator[Finding]:
-    """Yield a finding for a mechanism of a library that has other parameters on the other input.
-
-    Of noise with a known distribution, only the bounds of the output are compared.
-    """
+    """Yield a finding for a mechanism of a library that has other parameters on the other input."""
+    # Of noise with a known distribution, only the bounds of the output are compared.
     for call in case.calls:
-        every = [hidden for pair in call.hidden for hidden in pair]
-        bounds = next((hidden for hidden in every if changed_bounds(hidden)), None)
-        unknown = (one for one in every if one.law == "unknown" and changed_parameters(one))
+        comparisons = [hidden for pair in call.hidden for hidden in pair]
+        bounds = next((hidden for hidden in comparisons if changed_bounds(hidden)), None)
+        unknown = (
+            hidden
+            for hidden in comparisons
+            if hidden.law == "unknown" and changed_parameters(hidden)
+        )
         changed = bounds or next(unknown, None)
         if changed is None:
             continue
         first, second = changed.parameters
         names = changed_bounds(changed) or changed_parameters(changed)
-        said = " and ".join(
+        values = " and ".join(
             f"{name} {number(first[name])} for one input and {number(second[name])} for the other"
             for name in names
         )
-        words, besides = f"`{call.line.code}` has {said}", _besides(call)
+        words, besides = f"`{call.line.code}` has {values}", _besides(call)
         if bounds is None:
             remedy = "set the parameters without the data"
             yield Finding("data-dependent-parameter", False, call.line, words, remedy, besides)
@@ -281,8 +302,7 @@ def _of_parameters(case: Case) -> Iterator[Finding]:
 
 
 def _chance_at_the_end(hidden: Hidden, name: str) -> float:
-    """Return the probability that noise takes the output beyond the stricter of two bounds, on the
-    input where it is larger; 0 if it is unknown."""
+    """Return the larger probability that noise passes the stricter of two bounds; 0 if unknown."""
     side = 1 if name == "upper" else -1
     end = min(side * parameters[name] for parameters in hidden.parameters)
     chances = [
@@ -298,15 +318,14 @@ def _least_delta(claim: PrivacyClaim | None, default: float = 0.0) -> float:
 
 
 def _constant_seeds(case: Case) -> Iterator[Finding]:
-    for place, name, seed in case.runs.constant_seeds:
+    for seed_line, name, seed in case.runs.constant_seeds:
         words = f"`{name}` gets the seed {seed} in every run: the noise is known, and hides nothing"
         remedy = "take the generator as a parameter, or make it without a seed"
-        yield Finding("constant-seed", True, shown(place), words, remedy, cost=math.inf)
+        yield Finding("constant-seed", True, shown(seed_line), words, remedy, cost=math.inf)
 
 
 def _noise_used_twice(case: Case) -> Iterator[Finding]:
-    """Yield a finding for noise of two values that change by different amounts, or that the output
-    also shows by itself: it cancels out in the difference of the two."""
+    """Yield a finding for noise that cancels out in a difference of two parts of the output."""
     for pair in case.runs.coupled:
         for draw, first, second in pair.comparison.twice:
             words = (
@@ -331,16 +350,16 @@ def _noise_used_twice(case: Case) -> Iterator[Finding]:
 
 def _unused_noise(case: Case) -> Iterator[Finding]:
     """Yield a note for each line without another finding whose noise is added to no value."""
-    findings = [one for one in case.found if one.kind != "drawn-for-one-input"]
+    findings = [finding for finding in case.found if finding.kind != "drawn-for-one-input"]
     named = {(finding.line.file, finding.line.line) for finding in findings}
-    every = [hidden for pair in case.runs.coupled for hidden in pair.comparison.hidden]
-    effects = {(hidden.draw.file, hidden.draw.line) for hidden in every}
+    comparisons = [hidden for pair in case.runs.coupled for hidden in pair.comparison.hidden]
+    effects = {(hidden.draw.file, hidden.draw.line) for hidden in comparisons}
     for pair in case.runs.coupled[:1]:
-        for place, _, is_fill in pair.comparison.unused:
-            line = shown(place)
-            if is_fill or (place.file, place.line) in effects or (line.file, line.line) in named:
+        for draw, _, is_fill in pair.comparison.unused:
+            line = shown(draw)
+            if is_fill or (draw.file, draw.line) in effects or (line.file, line.line) in named:
                 continue
-            words = f"the noise of `{place.code}` is added to nothing that the trace could see"
+            words = f"the noise of `{draw.code}` is added to nothing that the trace could see"
             yield Finding("unused-noise", False, line, words, "")
 
 
@@ -350,25 +369,25 @@ def _drawn_for_one_input(case: Case) -> Iterator[Finding]:
         return
     pairs = [pair for pair in case.runs.coupled if pair.forward]
     uneven = {draws for pair in pairs for draws in pair.comparison.uneven}
-    for place, _, first, second in sorted(uneven)[:_MAX_UNEVEN_LINES]:
+    for draw, _, first, second in sorted(uneven)[:_MAX_UNEVEN_LINES]:
         words = (
-            f"`{place.code}` draws {times(first)} for d1 and {times(second)} for d2: what one "
+            f"`{draw.code}` draws {times(first)} for d1 and {times(second)} for d2: what one "
             "input alone draws has a cost that is not known; look there"
         )
-        yield Finding("drawn-for-one-input", False, shown(place), words, "")
+        yield Finding("drawn-for-one-input", False, shown(draw), words, "")
 
 
 def _sum_of_lines(case: Case) -> Iterator[Finding]:
-    """Yield a note if the costs of all lines exceed the claim and nothing else is a cause: a proof
-    may show that the mechanism costs less than their sum."""
-    if not case.exceeds or case.claim is None or any(one.is_cause for one in case.found):
+    """Yield a note if the costs of all lines exceed the claim and nothing else is a cause."""
+    # It is no cause: a proof may show that the mechanism costs less than their sum.
+    if not case.exceeds or case.claim is None or any(finding.is_cause for finding in case.found):
         return
-    first, *others = case.sites
+    first, *other_sites = case.sites
     words = (
         f"all lines that draw noise cost {case.total} together, more than {case.claim.describe()} "
         f"allows if each is released; the costliest is `{first.line.code}`"
     )
-    lines = (*first.callers, *(site.line for site in others))
+    lines = (*first.callers, *(site.line for site in other_sites))
     yield Finding("sum", False, first.line, words, "", lines)
 
 
@@ -381,7 +400,9 @@ def _of_choices(case: Case) -> Iterator[Finding]:
     # not: outcome 3 may be the interval after the third record. The meanings count as the same if,
     # with the same noise, neither the outputs nor the ranges of uniform numbers ever differ.
     comparisons = [pair.comparison for pair in case.runs.coupled]
-    means_the_same = not any(one.differing or one.ranges for one in comparisons)
+    means_the_same = not any(
+        comparison.differing or comparison.ranges for comparison in comparisons
+    )
     for comparison in comparisons:
         for choice in comparison.chosen:
             if not any(excess(*law, case.claim) for law in _laws(choice)):
@@ -393,7 +414,7 @@ def _of_choices(case: Case) -> Iterator[Finding]:
             )
             # One of equally probable records is no leak, though an input has a record more. Nor is
             # a coin for an item that is picked at random, as in permute-and-flip.
-            is_picked = any("n" in one and "p" not in one for one in choice.parameters) or (
+            is_picked = any("n" in names and "p" not in names for names in choice.parameters) or (
                 choice.is_coin and comparison.picks_items
             )
             line, callers = shown(choice.place), tuple(map(shown, choice.callers))
@@ -421,7 +442,7 @@ def excess(first: Floats, second: Floats, claim: PrivacyClaim | None) -> str | N
     """
     if claim is None:
         orders = (first, second), (second, first)
-        alone = max(float(np.max(one[other == 0], initial=0.0)) for one, other in orders)
+        alone = max(float(np.max(p[q == 0], initial=0.0)) for p, q in orders)
         return "ε = ∞" if alone > _MIN_PROBABILITY else None
     for point in claim.points():
         delta = discrete_delta(first, second, point.epsilon)
@@ -436,25 +457,24 @@ def excess(first: Floats, second: Floats, claim: PrivacyClaim | None) -> str | N
 
 
 def _of_outputs(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each pair of runs with a difference that no noise hides, and for each
-    coin that explains a difference and costs more than the claim allows."""
+    """Yield a finding for each difference without noise, and for each coin above the claim."""
     # The lowest cost of a coin in all pairs of runs counts, since several combinations of coins may
     # lead to the same output, as in rejection sampling.
     costs: dict[Place, float] = {}
     for pair in case.runs.coupled:
         if pair.absorbed is not None:
-            place, cost = pair.absorbed.place, pair.absorbed.cost or 0.0
-            costs[place] = min(cost, costs.get(place, math.inf))
+            coin, cost = pair.absorbed.place, pair.absorbed.cost or 0.0
+            costs[coin] = min(cost, costs.get(coin, math.inf))
     for pair in case.runs.coupled:
         if pair.absorbed is not None and case.runs.laws is None:
-            place, cost = pair.absorbed.place, costs[pair.absorbed.place]
+            coin, cost = pair.absorbed.place, costs[pair.absorbed.place]
             piece = Piece("unknown", (math.nan, math.nan), 0.0, released=True, cost=cost)
             points = () if case.claim is None else case.claim.points()
             pure = [point.epsilon for point in points if point.delta == 0]
-            if exceeds(piece, case.claim) or any(cost > most * (1 + 1e-9) for most in pure):
-                words = f"`{place.code}` decides between the inputs: ε = {number(cost)}"
+            if exceeds(piece, case.claim) or any(cost > bound * (1 + 1e-9) for bound in pure):
+                words = f"`{coin.code}` decides between the inputs: ε = {number(cost)}"
                 callers = tuple(map(shown, pair.absorbed.callers))
-                yield Finding("too-little-noise", True, shown(place), words, "", callers, cost)
+                yield Finding("too-little-noise", True, shown(coin), words, "", callers, cost)
         flow = pair.comparison.control_flow
         if "raises" in pair.bare:
             yield _raises(pair)
@@ -465,8 +485,8 @@ def _of_outputs(case: Case) -> Iterator[Finding]:
 
 
 def _of_lengths(case: Case) -> Iterator[Finding]:
-    """Yield a finding for a length that differs though entries vary between equal runs: noise that
-    is not seen does not hide a length."""
+    """Yield a finding for a length that differs though entries vary between equal runs."""
+    # Noise that is not seen does not hide a length.
     for pair in case.runs.coupled[:1]:
         lengths = [name for name in pair.bare if name.startswith("len(") or name.endswith(".shape")]
         if lengths and pair.noised:
@@ -474,8 +494,7 @@ def _of_lengths(case: Case) -> Iterator[Finding]:
 
 
 def _of_thresholds(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each entry of the output that only one input can give, if noise passes a
-    threshold with more than the claimed δ."""
+    """Yield a finding for each part that only one input releases, with more than the claimed δ."""
     allowed = _least_delta(case.claim, default=1.0)
     for pair in case.runs.coupled:
         for leak in pair.threshold_leaks:
@@ -490,18 +509,18 @@ def _of_thresholds(case: Case) -> Iterator[Finding]:
             remedy = "claim a δ above 0, or release the same parts for every input"
             if allowed:
                 remedy = "raise the threshold, or add more noise"
-            others = (shown(leak.draw), *map(shown, leak.callers))
-            yield Finding("too-little-noise", True, shown(leak.compared), words, remedy, others)
+            lines = (shown(leak.draw), *map(shown, leak.callers))
+            yield Finding("too-little-noise", True, shown(leak.compared), words, remedy, lines)
 
 
 def _raises(pair: Coupled) -> Finding:
     comparison = pair.comparison
-    kind, message, place = next(error for error in comparison.errors if error is not None)
+    kind, message, origin = next(error for error in comparison.errors if error is not None)
     which = "d1" if (comparison.errors[0] is not None) == pair.forward else "d2"
     words = f"{kind} is raised for {which} alone, whatever the noise{message and f': {message}'}"
     end = next((line for line in comparison.ends if line is not None), None)
-    others = () if comparison.control_flow is None else (shown(comparison.control_flow.place),)
-    return Finding("exception", True, _line(place or end), words, GIVE_AN_OUTPUT, others, math.inf)
+    lines = () if comparison.control_flow is None else (shown(comparison.control_flow.place),)
+    return Finding("exception", True, _line(origin or end), words, GIVE_AN_OUTPUT, lines, math.inf)
 
 
 def _is_branch(flow: ControlFlow) -> bool:
@@ -514,21 +533,21 @@ def _is_branch(flow: ControlFlow) -> bool:
 def _decided(
     pair: Coupled, flow: ControlFlow, outside: tuple[int, int], claim: PrivacyClaim | None
 ) -> Finding:
-    """Return the finding for a branch that data decide, and in which one input alone draws. It is a
-    cause if the outputs of one input are outside the range of the outputs of the other."""
+    """Return the finding for a branch that data decide, and in which one input alone draws."""
+    # It is a cause if outputs of one input are outside the range of the outputs of the other.
     from dpaudit.stats.binomial import clopper_pearson_lower
 
     words = f"`{flow.place.code}` decides on data without noise: {_uneven(pair)}"
     is_cause = clopper_pearson_lower(*outside, _BRANCH_LEVEL) > _least_delta(claim)
-    others = tuple(shown(line) for line in flow.next_lines if line is not None)
+    lines = tuple(shown(line) for line in flow.next_lines if line is not None)
     remedy, cost = (_SAME_WAY, math.inf) if is_cause else ("", None)
-    return Finding("control-flow", is_cause, shown(flow.place), words, remedy, others, cost)
+    return Finding("control-flow", is_cause, shown(flow.place), words, remedy, lines, cost)
 
 
 def _uneven(pair: Coupled) -> str:
-    place, _, *counts = pair.comparison.uneven[0]
+    draw, _, *counts = pair.comparison.uneven[0]
     first, second = counts if pair.forward else counts[::-1]
-    return f"`{place.code}` draws {times(first)} for d1 and {times(second)} for d2"
+    return f"`{draw.code}` draws {times(first)} for d1 and {times(second)} for d2"
 
 
 def _bare(pair: Coupled, claim: PrivacyClaim | None) -> Finding:
@@ -539,62 +558,70 @@ def _bare(pair: Coupled, claim: PrivacyClaim | None) -> Finding:
     values = comparison.differing[name]
     first, second = values if pair.forward else values[::-1]
     more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-    said = f"{name}{more} is {first} for d1 and {second} for d2, and no noise hides the difference"
+    difference = (
+        f"{name}{more} is {first} for d1 and {second} for d2, and no noise hides the difference"
+    )
     flow, (end, other_end) = comparison.control_flow, comparison.ends
-    both = None if end is None or other_end is None else (end[:2], other_end[:2])
-    if flow is not None and both is not None and both[0] != both[1]:
-        words = f"`{flow.place.code}` decides on data without noise: {said}"
+    end_lines = None if end is None or other_end is None else (end[:2], other_end[:2])
+    if flow is not None and end_lines is not None and end_lines[0] != end_lines[1]:
+        words = f"`{flow.place.code}` decides on data without noise: {difference}"
         following = tuple(shown(line) for line in flow.next_lines if line is not None)
-        place = shown(flow.place)
-        return Finding("control-flow", True, place, words, _SAME_WAY, following, math.inf)
+        branch = shown(flow.place)
+        return Finding("control-flow", True, branch, words, _SAME_WAY, following, math.inf)
     is_lone = "nothing" in values
     if comparison.uneven and is_lone:
-        place = shown(comparison.uneven[0][0])
+        draw = shown(comparison.uneven[0][0])
         words = f"{_uneven(pair)}: how many values there are, or which, is released without noise"
         lines = () if end is None else (shown(end),)
-        return Finding("no-noise", True, place, words, same_parts(claim), lines, math.inf)
+        return Finding("no-noise", True, draw, words, same_parts(claim), lines, math.inf)
     if is_lone:
         absent = values.index("nothing")
-        alike = [each for each in names if comparison.differing[each][absent] == "nothing"]
-        more = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ""
+        lone_entries = [
+            entry for entry in names if comparison.differing[entry][absent] == "nothing"
+        ]
+        more = f" (and {len(lone_entries) - 1} more)" if len(lone_entries) > 1 else ""
         which = "d1" if second == "nothing" else "d2"
-        said = f"{name}{more} is there for {which} alone, whatever the noise"
+        difference = f"{name}{more} is there for {which} alone, whatever the noise"
     is_of_keys = is_lone or name.endswith((".index", ".shape"))
-    others = [shown(place) for place, *_ in comparison.uneven]
-    others += [] if flow is None else [shown(flow.place)]
+    related_lines = [shown(line) for line, *_ in comparison.uneven]
+    related_lines += [] if flow is None else [shown(flow.place)]
     remedy = same_parts(claim) if is_of_keys else _ADD_NOISE
-    return Finding("no-noise", True, _line(end), said, remedy, tuple(others), math.inf)
+    return Finding("no-noise", True, _line(end), difference, remedy, tuple(related_lines), math.inf)
 
 
 def _of_selected(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each value that occurred on one input only. It is a cause if the counts
-    of the runs refute the claim: the other input may give the value, but too rarely to be seen."""
+    """Yield a finding for each value that occurred on one input only."""
+    # It is a cause only if the counts of the runs refute the claim: the other input may give the
+    # value, but too rarely to be seen.
     for value, is_cause in reported(case.runs, case.claim):
-        which, other = (f"d{index}" for index in (value.which + 1, 2 - value.which))
+        which, other_input = (f"d{index}" for index in (value.which + 1, 2 - value.which))
         often = f"in {value.often} of {value.runs} runs"
         if value.error is not None:
-            kind, message, place = value.error
-            words = f"{kind} is raised for {which} alone, {often} and never for {other}"
+            kind, message, origin = value.error
+            words = f"{kind} is raised for {which} alone, {often} and never for {other_input}"
             words += f": {message}" if message else ""
-            line = _line(place or value.place)
+            line = _line(origin or value.place)
             yield Finding("exception", is_cause, line, words, GIVE_AN_OUTPUT, cost=math.inf)
             continue
         verb = "is" if len(value.part) == 1 else "are"
-        said = f"{AND.join(value.part)} {verb} {value.value} for {which}"
+        statement = f"{AND.join(value.part)} {verb} {value.value} for {which}"
         line, noised = _line(value.place), "with the same noised values"
         if value.often < MIN_OCCURRENCES:
-            words = f"{said} and {value.other} for {other} {noised}: {_NOT_SEEN}"
+            words = f"{statement} and {value.other} for {other_input} {noised}: {_NOT_SEEN}"
             yield Finding("no-noise", False, line, words, "")
             continue
         is_telling = is_cause or value.often >= _MIN_OCCURRENCES
         end = "noise selects it, and does not hide it" if is_telling else _NOT_SEEN
-        words = f"{said} {often} and never for {other}, which has {value.other} {noised}: {end}"
+        words = (
+            f"{statement} {often} and never for {other_input}, which has {value.other} {noised}: "
+            f"{end}"
+        )
         remedy, cost = (_ADD_NOISE, math.inf) if is_telling else ("", None)
         yield Finding("no-noise", is_cause, line, words, remedy, cost=cost)
 
 
-def _line(place: Place | None) -> SourceLine:
-    return shown(place or Place("?", 0, "", ""))
+def _line(origin: Place | None) -> SourceLine:
+    return shown(origin or Place("?", 0, "", ""))
 
 
 def _of_unexplained(case: Case) -> Iterator[Finding]:
@@ -606,8 +633,8 @@ def _of_unexplained(case: Case) -> Iterator[Finding]:
 
 
 def _of_rare_branches(case: Case) -> Iterator[Finding]:
-    """Yield a note for each value that only one input gives, and only after an unlikely choice: the
-    other input may give it after a choice that was not run."""
+    """Yield a note for each value that only one input gives, and only after an unlikely choice."""
+    # It is no cause: the other input may give the value after a choice that was not run.
     allowed = _least_delta(case.claim)
     for value in case.runs.rare:
         if value.chance <= allowed:
@@ -619,15 +646,15 @@ def _of_rare_branches(case: Case) -> Iterator[Finding]:
             f"{value.part} is {value.value} for {has} {way}, and in no run for {has_not}: no noise "
             "hides it"
         )
-        coin, place = shown(value.coin), value.place
+        coin, origin = shown(value.coin), value.place
         if value.error is not None:
             error, message, raised = value.error
-            kind, place = "exception", raised or place
+            kind, origin = "exception", raised or origin
             words = f"{error} is raised for {has} {way}, and in no run for {has_not}"
             words += f": {message}" if message else ""
-        line = coin if place is None else shown(place)
-        others = () if str(line) == str(coin) else (coin,)
-        yield Finding(kind, False, line, words, "", others)
+        line = coin if origin is None else shown(origin)
+        lines = () if str(line) == str(coin) else (coin,)
+        yield Finding(kind, False, line, words, "", lines)
 
 
 Detector = Callable[[Case], Iterator[Finding]]
@@ -665,16 +692,18 @@ def rounded_up(value: float) -> str:
 
 
 def _enlarged(
-    pieces: Sequence[Piece], claim: PrivacyClaim | None, others: Sequence[Piece], source: Hidden
+    pieces: Sequence[Piece],
+    claim: PrivacyClaim | None,
+    other_noise: Sequence[Piece],
+    source: Hidden,
 ) -> str:
-    """Return the scale of noise that satisfies the claim beside other noise, in words; "" if it is
-    unknown."""
+    """Return the scale that satisfies the claim beside other noise, in words; "" if unknown."""
     if claim is None or any(piece.cost is not None for piece in pieces):
         return ""
     law, scale = pieces[0].law, max(pieces[0].scales)
     if law == "normal" and all(point.delta == 0 for point in claim.points()):
         return "Gaussian noise satisfies no pure ε: use Laplace noise, or claim a δ above 0"
-    costly = [piece for piece in others if piece.value != 0]
+    costly = [piece for piece in other_noise if piece.value != 0]
     factor, enough = enlargement(pieces, claim, costly), FOR_PAIR
     if factor is None:
         factor, enough = enlargement(pieces, claim), FOR_LINE
@@ -686,12 +715,12 @@ def _enlarged(
 
 def _in_call(factor: float, scale: float, source: Hidden) -> str:
     """Return the scale that a call needs if the program multiplies the noise afterwards."""
-    parameters, drawn = source.parameters[0], source.drawn[0]
-    if math.isclose(scale, drawn):
+    parameters, drawn_scale = source.parameters[0], source.drawn[0]
+    if math.isclose(scale, drawn_scale):
         return ""
     scales = (name for name in ("scale", "sigma", "std") if name in parameters)
-    name = next((name for name in scales if np.array_equal(parameters[name], drawn)), None)
-    return "" if name is None else f" ({name}={rounded_up(factor * drawn)} in the call)"
+    name = next((name for name in scales if np.array_equal(parameters[name], drawn_scale)), None)
+    return "" if name is None else f" ({name}={rounded_up(factor * drawn_scale)} in the call)"
 
 
 def same_parts(claim: PrivacyClaim | None) -> str:

@@ -109,16 +109,16 @@ def _total(
 ) -> tuple[str | None, bool]:
     """Return the cost of all sites in words, and whether it is more than the claim allows."""
     comparisons = [pair.comparison for pair in runs.coupled]
-    if any(one.uneven or one.twice or one.alone for one in comparisons):
+    if any(comparison.uneven or comparison.twice or comparison.alone for comparison in comparisons):
         return None, False  # what only one input draws, or what cancels out, has no known cost
     if reported(runs, claim) or runs.rare or unexplained(runs):
         return None, False  # a difference that no noise hides is not part of the sum
     costs = [site.cost for site in _choice_sites(runs)]
     choices = [cost for cost in costs if cost is not None]
     pieces = [call.worst for call in calls]
-    pure = [each for each in pieces if each[0].unit == "ε"]
-    normal = [piece for each in pieces if each[0].unit == "μ" for piece in each]
-    sums = [together(each) for each in pure]
+    pure = [worst for worst in pieces if worst[0].unit == "ε"]
+    normal = [piece for worst in pieces if worst[0].unit == "μ" for piece in worst]
+    sums = [together(worst) for worst in pure]
     mu = together(normal) if normal else None
     is_unknown = len(choices) < len(costs) or None in sums or (normal and mu is None)
     if is_unknown or any(piece.unit != "μ" for piece in normal) or not (pieces or choices):
@@ -128,7 +128,7 @@ def _total(
         words.append(f"ε = {number(math.fsum([*filter(None, sums), *choices]))}")
     if mu is not None:
         words.append(f"μ = {number(mu)}")
-    all_pure = [piece for each in pure for piece in each]
+    all_pure = [piece for worst in pure for piece in worst]
     is_above = sum_exceeds([*all_pure, *choices_as_noise(runs)], claim)
     return " and ".join(words), is_above or sum_exceeds(normal, claim)
 
@@ -174,9 +174,9 @@ def _is_above(value: Selected, claim: PrivacyClaim | None) -> bool:
     # Imported here to save time: most traces do not need it.
     from dpaudit.stats.binomial import clopper_pearson_lower, clopper_pearson_upper
 
-    least = clopper_pearson_lower(value.often, value.runs, value.level)
-    most = clopper_pearson_upper(0, value.runs, value.level)
-    return any(least > math.exp(point.epsilon) * most + point.delta for point in claim.points())
+    lower = clopper_pearson_lower(value.often, value.runs, value.level)
+    upper = clopper_pearson_upper(0, value.runs, value.level)
+    return any(lower > math.exp(point.epsilon) * upper + point.delta for point in claim.points())
 
 
 def cost_together(pieces: Sequence[Piece]) -> float:
@@ -246,7 +246,7 @@ def _pieces(comparisons: Sequence[Hidden]) -> list[Piece]:
         for column in zip(*rows, strict=True)
     )
     # A cost that was measured on the output replaces the formula, also of a comparison.
-    known = {piece: one.cost for one in comparisons if one.cost is not None for piece in one.pieces}
+    known = {piece: h.cost for h in comparisons if h.cost is not None for piece in h.pieces}
     costs = np.array([known.get(piece, math.nan) for piece in ids.tolist()])
     is_shown = np.isin(ids, ids[released > 0])
     with np.errstate(all="ignore"):
@@ -257,19 +257,19 @@ def _pieces(comparisons: Sequence[Hidden]) -> list[Piece]:
     unique, counts = np.unique(
         np.nan_to_num(table[costliest], nan=_UNKNOWN, posinf=np.inf), axis=0, return_counts=True
     )
-    law = next((one.law for one in comparisons if one.cost is not None), comparisons[0].law)
+    law = next((h.law for h in comparisons if h.cost is not None), comparisons[0].law)
     is_bounded = any(map(changed_bounds, comparisons))
     return [
         Piece(
             law,
-            (_known(scale), _known(other)),
+            (_known(scale), _known(other_scale)),
             shift,
             bool(was_shown),
             math.inf if is_bounded else None if cost == _UNKNOWN else cost,
             int(count),
             None if in_sum == _UNKNOWN else in_sum,
         )
-        for (shift, scale, other, was_shown, cost, in_sum), count in zip(
+        for (shift, scale, other_scale, was_shown, cost, in_sum), count in zip(
             unique.tolist(), counts.tolist(), strict=True
         )
     ]
@@ -338,27 +338,26 @@ def _rank(site: Site) -> tuple[bool, float, str, int]:
 
 
 def _choice_sites(runs: Runs) -> Iterator[Site]:
-    """Yield a row for each line whose random choice explains a difference of the outputs, or has
-    probabilities that differ between the inputs."""
+    """Yield a row for each line whose random choice differs, or explains a difference."""
     rows: dict[tuple[str, int], tuple[Place, str, tuple[Place, ...], list[float | None]]] = {}
     for pair in runs.coupled:
         choices: list[tuple[Absorbed | Chosen, float | None]] = []
         if pair.absorbed is not None:
             choices.append((pair.absorbed, pair.absorbed.cost))
-        choices.extend((one, choice_cost(one)) for one in pair.comparison.chosen)
+        choices.extend((choice, choice_cost(choice)) for choice in pair.comparison.chosen)
         costs: dict[tuple[str, int], float | None] = {}
         for choice, epsilon_of in (row for row in choices if row[1] != 0):
             key = choice.place.file, choice.place.line
             known = max(costs.get(key) or 0.0, epsilon_of or 0.0)
             costs[key] = known if key in costs else epsilon_of
             rows.setdefault(key, (choice.place, choice.primitive, choice.callers, []))
-        for key, most in costs.items():
-            rows[key][-1].append(most)
-    for place, primitive, callers, every in rows.values():
-        finite = [cost for cost in every if cost is not None]
-        total = max(finite) if len(finite) == len(every) else None
+        for key, cost in costs.items():
+            rows[key][-1].append(cost)
+    for origin, primitive, callers, pair_costs in rows.values():
+        finite = [cost for cost in pair_costs if cost is not None]
+        total = max(finite) if len(finite) == len(pair_costs) else None
         varies = bool(finite) and max(finite) - min(finite) > 1e-9
-        yield choice_site(place, primitive, callers, total, varies=varies)
+        yield choice_site(origin, primitive, callers, total, varies=varies)
 
 
 def choice_site(
@@ -379,6 +378,6 @@ def choice_cost(choice: Chosen) -> float:
     if len(first) != len(second) or first == second:
         return 0.0
     if choice.is_coin:
-        others = [[1 - p for p in odds] for odds in (first, second)]
-        return max(epsilon(first, second), epsilon(*others))
+        complements = [[1 - p for p in odds] for odds in (first, second)]
+        return max(epsilon(first, second), epsilon(*complements))
     return epsilon(first, second)
