@@ -79,9 +79,9 @@ class Piece:
     @property
     def has_two_scales(self) -> bool:
         """Whether both scales are known and differ between d1 and d2."""
-        one, other = self.scales
-        both = math.isfinite(one) and math.isfinite(other)
-        return both and not math.isclose(one, other, rel_tol=_ROUNDING_SHARE)
+        first, second = self.scales
+        are_finite = math.isfinite(first) and math.isfinite(second)
+        return are_finite and not math.isclose(first, second, rel_tol=_ROUNDING_SHARE)
 
     @property
     def value(self) -> float | None:
@@ -161,15 +161,15 @@ def together(pieces: Sequence[Piece]) -> float | None:
     pieces: The drawn numbers. Their costs all have the same unit, ε or μ.
     """
     values = [
-        one.value
-        if one.joint is None or one.cost is not None or one.value == math.inf
-        else one.joint
-        for one in pieces
+        piece.value
+        if piece.joint is None or piece.cost is not None or piece.value == math.inf
+        else piece.joint
+        for piece in pieces
     ]
-    known = [one for one in values if one is not None]
-    if len(known) < len(values) or any(one.joint == math.inf for one in pieces):
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or any(piece.joint == math.inf for piece in pieces):
         return None
-    counts = [one.count for one in pieces]
+    counts = [piece.count for piece in pieces]
     if pieces and pieces[0].unit == "μ":
         return math.hypot(*(value * math.sqrt(n) for value, n in zip(known, counts, strict=True)))
     return math.fsum(value * n for value, n in zip(known, counts, strict=True) if value)
@@ -190,9 +190,9 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
             return True  # normal noise satisfies no pure ε
         if delta is not None and delta > point.delta * (1 + 1e-6) + 1e-12:
             return True
-    for order, most in claim.divergences():
-        found = piece.divergence(order)
-        if found is not None and found > most * (1 + _ROUNDING_SHARE):
+    for order, bound in claim.divergences():
+        divergence = piece.divergence(order)
+        if divergence is not None and divergence > bound * (1 + _ROUNDING_SHARE):
             return True
     return False
 
@@ -211,9 +211,11 @@ def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
         return False
     if pieces[0].unit == "μ":
         return exceeds(Piece("normal", (1.0, 1.0), value, released=True), claim)
-    pure = [one for one in claim.points() if one.delta == 0]
-    rounding = _MEASURED_SHARE if any(one.cost is not None for one in pieces) else _ROUNDING_SHARE
-    return any(value > one.epsilon * (1 + rounding) for one in pure)
+    pure = [point for point in claim.points() if point.delta == 0]
+    rounding = (
+        _MEASURED_SHARE if any(piece.cost is not None for piece in pieces) else _ROUNDING_SHARE
+    )
+    return any(value > point.epsilon * (1 + rounding) for point in pure)
 
 
 # Distributions whose cost falls as their scale grows, and the largest factor that is tried.
@@ -270,7 +272,7 @@ def discrete_delta(first: Floats, second: Floats, epsilon: float) -> float:
     """
     times = math.exp(min(epsilon, _MAX_EPSILON))
     orders = (first, second), (second, first)
-    return max(float(np.sum(np.maximum(0.0, one - times * other))) for one, other in orders)
+    return max(float(np.sum(np.maximum(0.0, p - times * q))) for p, q in orders)
 
 
 def _is_whole(value: float) -> bool:
@@ -278,32 +280,33 @@ def _is_whole(value: float) -> bool:
 
 
 def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:
-    """Return the privacy profile δ(ε) of two distributions of one family whose centers differ by
-    `shift`: the larger of δ(first, second) and δ(second, first). Return None if it is unknown. For
-    a continuous family, the probabilities of cells give a close lower bound of the profile.
-
-    law: The name of the family, such as `laplace`.
-    scales: The scales of the two distributions.
-    """
+    """Return the privacy profile δ(ε) of two distributions `shift` apart; None if unknown."""
+    # For a continuous family, the probabilities of cells give a close lower bound of the profile.
     if math.isinf(shift):
         return 1.0
     if min(scales) <= 0:
         return None if law in ("discrete", "geometric") else 1.0
     if law in ("discrete", "geometric"):
-        many = _MAX_SCALES * max(scales) + shift + 1
-        if many > _MAX_INTEGERS or not _is_whole(shift):
+        count = _MAX_SCALES * max(scales) + shift + 1
+        if count > _MAX_INTEGERS or not _is_whole(shift):
             return 1.0 if not _is_whole(shift) else None
-        x = np.arange(-int(many), int(many) + 1, dtype=float)
-        one, other = _masses(law, x, 0.0, scales[0]), _masses(law, x, round(shift), scales[1])
+        x = np.arange(-int(count), int(count) + 1, dtype=float)
+        first_masses, second_masses = (
+            _masses(law, x, 0.0, scales[0]),
+            _masses(law, x, round(shift), scales[1]),
+        )
     elif law in _TAILS:
         wide = np.linspace(0, _MAX_SCALES, _CELLS_PER_SIDE)
         pairs = ((0.0, scales[0]), (shift, scales[1]))
-        ends = [center + sign * each * wide for center, each in pairs for sign in (-1, 1)]
+        ends = [center + sign * scale * wide for center, scale in pairs for sign in (-1, 1)]
         edges = np.unique(np.concatenate([*ends, [-math.inf, math.inf]]))
-        one, other = _cells(law, edges, 0.0, scales[0]), _cells(law, edges, shift, scales[1])
+        first_masses, second_masses = (
+            _cells(law, edges, 0.0, scales[0]),
+            _cells(law, edges, shift, scales[1]),
+        )
     else:
         return None
-    return min(1.0, discrete_delta(one, other, epsilon))
+    return min(1.0, discrete_delta(first_masses, second_masses, epsilon))
 
 
 def _masses(law: str, x: Floats, center: float, scale: float) -> Floats:
@@ -315,8 +318,8 @@ def _masses(law: str, x: Floats, center: float, scale: float) -> Floats:
 
 
 def _cells(law: str, edges: Floats, center: float, scale: float) -> Floats:
-    """Return the probabilities of the cells between `edges` under a symmetric distribution. They
-    are computed from the nearer tail, to avoid cancellation."""
+    """Return the probabilities of the cells between `edges` under a symmetric distribution."""
+    # The nearer tail avoids cancellation.
     z = (edges - center) / scale
     upper = _TAILS[law](np.abs(z))
     below, above = np.where(z < 0, upper, 1 - upper), np.where(z < 0, 1 - upper, upper)

@@ -112,7 +112,7 @@ def trace_pair(
         )
     else:
         subject = _following(target, follow, d1, began + seconds)._replace(
-            primitives=Primitives([_primitive(one) for one in primitives]),
+            primitives=Primitives([_primitive(primitive) for primitive in primitives]),
             deadline=began + seconds,
             claim=points,
         )
@@ -121,7 +121,7 @@ def trace_pair(
     if any(_of_pair(d1, d2)):
         case = replace(case, found=[], sites=[], total=None, exceeds=False)
     findings, sites = case.found, case.sites
-    misunderstood = tuple((shown(place), what) for place, what in runs.not_understood)
+    misunderstood = tuple((shown(location), what) for location, what in runs.not_understood)
     return Trace(
         target=target.describe(),
         pair=describe_pair(d1, d2),
@@ -188,23 +188,19 @@ def _of_one_run(target: AnyTarget) -> AnyTarget:
     return target.target if isinstance(target, RepeatedTarget) else target
 
 
-def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
-    """Return a function by which a trace observes a user's noise function: it takes the recorder of
-    a run, and yields the replacements that record the calls of the noise function. Raises
-    TargetError if `given` is not callable, or if its attribute `law` is not the name of a supported
-    distribution.
-
-    given: The noise function, or its import path such as `my.lib:add_noise`.
-    """
+def _primitive(primitive: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
+    """Return a source of the replacements of a noise function, which is checked."""
     from dpaudit.tracing.runs.primitives.own import named
 
-    function = resolve(given) if isinstance(given, str) else given
+    function = resolve(primitive) if isinstance(primitive, str) else primitive
     if not callable(function):
-        raise TargetError(f"--primitive {given}: must name a function", code="primitive-invalid")
+        raise TargetError(
+            f"--primitive {primitive}: must name a function", code="primitive-invalid"
+        )
     law = getattr(function, "law", _LAWS[0])
     if law not in _LAWS:
         raise TargetError(
-            f"--primitive {given}: its attribute `law` is {law!r}, and must be one of "
+            f"--primitive {primitive}: its attribute `law` is {law!r}, and must be one of "
             f"{', '.join(_LAWS)}",
             code="primitive-invalid",
         )
@@ -214,17 +210,10 @@ def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]
 def _without_law(
     primitives: Sequence[str | Callable[..., Any]], sites: Sequence[Site]
 ) -> Iterator[str]:
-    """Yield a message for each function in `primitives` that added noise of an unknown
-    distribution. The message asks the user to name the distribution in the function's attribute
-    `law`.
-
-    primitives: The user's own functions that draw noise, or their import paths. Functions that have
-        an attribute `law` get no message.
-    sites: The calls that drew noise.
-    """
-    unknown = {one.primitive for one in sites if one.law == "unknown"}
-    for one in primitives:
-        function = resolve(one) if isinstance(one, str) else one
+    """Yield a message for each function that added noise of an unknown distribution."""
+    unknown = {site.primitive for site in sites if site.law == "unknown"}
+    for primitive in primitives:
+        function = resolve(primitive) if isinstance(primitive, str) else primitive
         name = getattr(function, "__name__", "")
         if name in unknown and not hasattr(function, "law"):
             yield (
@@ -243,9 +232,9 @@ def _notes(
     target: AnyTarget, runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]
 ) -> Iterator[str]:
     errors = [pair.comparison.errors for pair in runs.coupled]
-    if errors and all(None not in each for each in errors):
-        kind, message, place = errors[0][0]
-        where = "" if place is None else f" ({shown(place)})"
+    if errors and all(None not in pair for pair in errors):
+        kind, message, location = errors[0][0]
+        where = "" if location is None else f" ({shown(location)})"
         yield f"every run raised {kind}: {message}{where}; {what_to_check(target, kind, message)}"
     elif runs.keeps_state and runs.inside_libraries:
         yield f"the noise of {' and '.join(runs.inside_libraries)} {INSIDE}"
@@ -286,8 +275,7 @@ def _notes(
 
 
 def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:
-    """Yield excerpts of source code with the lines of findings, and the lines that draw noise. A
-    line that draws noise is marked with its cost, and the line of a finding with its title."""
+    """Yield excerpts with the lines of findings (titles) and of draws (costs)."""
     marks: dict[tuple[str, int], str] = {}
     for site in sites:
         cost = "cost unknown" if site.cost is None else f"{site.unit} = {number(site.cost)}"
@@ -299,8 +287,8 @@ def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Ex
         # noise, so it changes no mark.
         if finding.kind != "sum":
             marks[_key(finding.line)] = finding.title
-        for other in finding.others:
-            marks.setdefault(_key(other), "")
+        for location in finding.others:
+            marks.setdefault(_key(location), "")
     for file, keys in groupby(sorted(marks), key=lambda key: key[0]):
         numbers = [line for _, line in keys if line > 0]
         source = linecache.getlines(file)
@@ -315,12 +303,7 @@ def _key(line: SourceLine) -> tuple[str, int]:
 
 
 def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
-    """Yield (first line, last line) for each excerpt of a file. The excerpts contain the given
-    lines, with two more lines before and after each.
-
-    numbers: The numbers of the lines to show, in ascending order.
-    last: The number of the last line of the file.
-    """
+    """Yield (first line, last line) of excerpts, with two lines around each number."""
     pieces: list[list[int]] = []
     for line in numbers:
         start, end = max(1, line - _LINES_AROUND), min(last, line + _LINES_AROUND)
@@ -406,12 +389,7 @@ class _Tracer(Worker):
             ) from None
 
     def couple(self, seeds: int, seconds: float) -> Runs:
-        """Return the pairs of runs on both inputs with the same noise. Raises Ended if the process
-        ends, and TimedOut after the time limit.
-
-        seeds: The number of seeds of the noise.
-        seconds: The time limit for all runs.
-        """
+        """Return the pairs of runs. Raises Ended or TimedOut."""
         first = seconds + _IMPORT_SECONDS
         reply, _ = self._runs("begin", first + _GRACE_SECONDS, seconds=first)
         if "over" in reply:
@@ -428,10 +406,10 @@ class _Tracer(Worker):
         """Whether the present run of the process has reached the time-out of the target."""
         return any(clock() <= 0 for clock in self._clocks)
 
-    def _runs(self, name: str, most: float, **arguments: Any) -> Any:
+    def _runs(self, name: str, limit: float, **arguments: Any) -> Any:
         self._layout.counters[0] = worker.NOT_BEGUN
         self._clocks = self.clocks(-1)
-        return self.ask(name, countdown(most), *self._clocks, **arguments)
+        return self.ask(name, countdown(limit), *self._clocks, **arguments)
 
 
 def _nothing(over: str | None) -> Runs:

@@ -54,7 +54,7 @@ class Tracing(worker.Service):
             raise worker.Refused(
                 f"a trace needs NumPy, which {sys.executable} cannot import ({error})"
             ) from None
-        running, places = self._modules["running"], self._modules["places"]
+        running, module = self._modules["running"], self._modules["places"]
         data, rng, batch = how
         self._subject = running.Subject(
             function=self._function,
@@ -65,16 +65,16 @@ class Tracing(worker.Service):
             post_process=self._process,
             followed=running.followed_for(self._function, [], self._maker, self._name),
             primitives=self._modules["patching"].Primitives(
-                [self._run_begins, *map(self._primitive, _found(primitives))]
+                [self._run_begins, *map(self._primitive, _functions(primitives))]
             ),
             claim=claim,
         )
         try:
-            places.check_followed(follow)
+            module.check_followed(follow)
         except ValueError:
             running.run(self._subject, self._datasets[0], 0, has_lines=False)
             try:
-                places.check_followed(follow)  # the run may have extended sys.path
+                module.check_followed(follow)  # the run may have extended sys.path
             except ValueError as error:
                 raise worker.Refused(str(error)) from None
         followed = running.followed_for(self._function, follow, self._maker, self._name)
@@ -82,20 +82,16 @@ class Tracing(worker.Service):
         return {}
 
     def _run_begins(self, recorder: Any) -> Any:
-        """Count a run that begins, in memory shared with the parent process. Return an empty
-        iterator.
-
-        When a run begins, the functions in a list are called, each of which yields replacements of
-        random functions. This function is in the list only to be called at that time; it yields no
-        replacement.
-        """
+        """Count a run that begins, in memory shared with the parent; yield no replacement."""
+        # The functions that yield replacements are called when a run begins; this one is among them
+        # only to be called at that time.
         done = self._layout.counters[0]
         self._layout.counters[0] = 0 if done == worker.NOT_BEGUN else done + 1
         return iter(())
 
     def _primitive(self, function: Any) -> Any:
-        own = self._modules["primitives.own"]
-        return lambda recorder: own.named(function, recorder)
+        module = self._modules["primitives.own"]
+        return lambda recorder: module.named(function, recorder)
 
     def begin(self, seconds: float) -> Any:
         """Make the first run, which may import modules. Return an empty reply, or {"over": the
@@ -117,21 +113,21 @@ class Tracing(worker.Service):
         seeds: The number of seeds of the noise.
         seconds: The time limit for all runs.
         """
-        both = map(self._datasets.get, (0, 1))
-        found = self._modules["coupling"].couple(self._for(seconds), *both, seeds, self._begun)
-        return {}, self._modules["coupling"].written(found)
+        datasets = map(self._datasets.get, (0, 1))
+        runs = self._modules["coupling"].couple(self._for(seconds), *datasets, seeds, self._begun)
+        return {}, self._modules["coupling"].written(runs)
 
     def _for(self, seconds: float) -> Any:
         deadline = importlib.import_module("time").monotonic() + seconds
         return self._subject._replace(deadline=deadline)
 
 
-def _found(primitives: bytes) -> Any:
-    for one in worker.loaded(primitives, "a primitive"):
-        found = worker.resolved(one) if isinstance(one, str) else one
-        if not callable(found):
-            raise worker.Refused(f"--primitive {one}: must name a function")
-        yield found
+def _functions(primitives: bytes) -> Any:
+    for primitive in worker.loaded(primitives, "a primitive"):
+        function = worker.resolved(primitive) if isinstance(primitive, str) else primitive
+        if not callable(function):
+            raise worker.Refused(f"--primitive {primitive}: must name a function")
+        yield function
 
 
 if __name__ == "__main__":

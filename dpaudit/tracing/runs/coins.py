@@ -1,12 +1,11 @@
 """Compute how much the outputs of a mechanism cost if they depend on random choices and no other
 noise.
 
-A random choice is a coin (a comparison of a uniform number with a threshold), or a draw from few
+A random choice is a coin, the comparison of a uniform number with a threshold, or a draw from few
 outcomes. A *branch* is one combination of outcomes of all random choices of a run. If a mechanism
 has no other noise and few branches, each branch is run once, which gives the exact probability of
 each output on both inputs. Otherwise, a coin explains the difference of two outputs if the outputs
-are equal once the coin has its other outcome in the second run.
-"""
+are equal once the coin has its other outcome in the second run."""
 
 from __future__ import annotations
 
@@ -32,14 +31,13 @@ if TYPE_CHECKING:
     Outcomes = dict[Entry, Any]
     # A change of a random choice: (choice, another outcome for it, name of the function that makes
     # it). The choice is given as (moment, index in an array of choices); a moment is (kind,
-    # instruction, number of earlier executions of this instruction). For a coin (a comparison of a
-    # uniform number with a threshold), the name is `coin`.
+    # instruction, number of earlier executions of this instruction). For a coin, the name is
+    # `coin`.
     Flip = tuple[Entry, Any, str]
 
 
 class Decision(NamedTuple):
-    """A random choice in a run: a coin (a comparison of a uniform number with a threshold), or a
-    draw from few outcomes.
+    """A random choice in a run: a coin, or a draw from few outcomes.
 
     entry: The moment of the choice (instruction, and number of its earlier executions), and the
         index in an array of choices.
@@ -67,74 +65,68 @@ class Decision(NamedTuple):
 
 
 def decisions(recorder: Recorder) -> list[Decision] | None:
-    """Return the random choices of a run, in order: coins (comparisons of uniform numbers with
-    thresholds) and draws from few outcomes. Return None if the run draws other noise, too, except
-    for integers that seed a random generator."""
-    found: list[Decision] = []
+    """Return the random choices of a run, in order: coins and draws from few outcomes. Return None
+    if the run draws other noise, too, except for integers that seed a random generator."""
+    path: list[Decision] = []
     # If a uniform number is compared several times, each result narrows its possible values. Maps
     # the id of each uniform number to (lower end, upper end) of these values, as shares of its
     # range.
     ranges: dict[int, tuple[float, float]] = {}
     compared: set[int] = set()
-    drawn: set[int] = set()
+    uniforms: set[int] = set()
     listed: set[int] = set()
     # Integers that are seeds or keys matter only by the draws of their generators.
     seeds = _seeds(recorder)
-    for moment, one in recorder.by_moment.items():
-        if isinstance(one, Draw):
-            pieces = range(one.first, one.first + one.size)
-            if one.outcomes is not None:
+    for moment, event in recorder.by_moment.items():
+        if isinstance(event, Draw):
+            pieces = range(event.first, event.first + event.size)
+            if event.outcomes is not None:
                 listed.update(pieces)
-                for place, value in enumerate(np.ravel(one.values).tolist()):
-                    found.append(Decision((moment, place), one.outcomes, value, one.primitive))
-            elif one.law not in ("uniform", "integers"):
+                for index, value in enumerate(np.ravel(event.values).tolist()):
+                    path.append(Decision((moment, index), event.outcomes, value, event.primitive))
+            elif event.law not in ("uniform", "integers"):
                 return None
-            elif one.law == "uniform" or not seeds.issuperset(np.ravel(one.values).tolist()):
-                drawn.update(pieces)
-        elif isinstance(one, Choice):
-            coins = list(_coins(one, ranges, listed))
-            if any(math.isnan(chance) for each in coins for _, chance in each.outcomes):
+            elif event.law == "uniform" or not seeds.issuperset(np.ravel(event.values).tolist()):
+                uniforms.update(pieces)
+        elif isinstance(event, Choice):
+            coins = list(_coins(event, ranges, listed))
+            if any(math.isnan(chance) for coin in coins for _, chance in coin.outcomes):
                 return None
-            found += coins
-            compared.update(np.ravel(one.ids).tolist())
-        elif not listed.issuperset(np.ravel(one.ids).tolist()):
+            path += coins
+            compared.update(np.ravel(event.ids).tolist())
+        elif not listed.issuperset(np.ravel(event.ids).tolist()):
             return None
-    return found if drawn <= compared else None
+    return path if uniforms <= compared else None
 
 
 def _seeds(recorder: Recorder) -> set[int]:
-    """Return the integers from which a run made random generators or keys, such as the 7 of
-    `numpy.random.default_rng(7)` and `jax.random.key(7)`."""
+    """Return the integers from which a run made random generators or keys."""
     every = (getattr(seed, "entropy", plain(seed)) for _, _, seed in recorder.seeds)
     numbers = (np.ravel(np.asarray(seed, dtype=object)).tolist() for seed in every)
-    return {plain(one) for seed in numbers for one in seed if isinstance(one, int)}
+    return {plain(part) for seed in numbers for part in seed if isinstance(part, int)}
 
 
 def _coins(
-    one: Choice, ranges: dict[int, tuple[float, float]], listed: set[int]
+    choice: Choice, ranges: dict[int, tuple[float, float]], listed: set[int]
 ) -> Iterator[Decision]:
-    """Yield a `Decision` for each coin (a uniform number that is compared with a threshold) in a
-    comparison; there are several if arrays are compared. If a uniform number was compared before,
-    the probability of the outcome is conditional on the earlier results.
-
-    ranges: Maps the id of a uniform number to the (lower end, upper end) of the values that agree
-        with the earlier results, rescaled so that the whole range of the number is (0, 1). This
-        function narrows them.
-    listed: The ids of numbers drawn from distributions with few outcomes. A comparison of such a
-        number is no coin, since its draw already counts as a random choice.
-    """
-    values, shape = np.ravel(one.values).tolist(), np.shape(one.values)
-    ids, cuts = (np.ravel(np.broadcast_to(each, shape)).tolist() for each in (one.ids, one.cut))
-    for place, (value, number, cut) in enumerate(zip(values, ids, cuts)):
+    """Yield a `Decision` for each coin of a comparison, and narrow the ranges of its numbers."""
+    # If a uniform number was compared before, the probability of the outcome is conditional on the
+    # earlier results. A comparison of a listed number is no coin, since its draw already counts as
+    # a random choice.
+    values, shape = np.ravel(choice.values).tolist(), np.shape(choice.values)
+    ids, cuts = (
+        np.ravel(np.broadcast_to(column, shape)).tolist() for column in (choice.ids, choice.cut)
+    )
+    for index, (value, number, cut) in enumerate(zip(values, ids, cuts)):
         if number in listed:
             continue  # the comparison is no coin: the outcome of a listed draw decides it
         low, high = ranges.get(number, (0.0, 1.0))
         cut = min(max(cut, low), high)
         below = (cut - low) / (high - low) if high > low else 1.0
-        chance = below if one.is_below else 1 - below
-        ranges[number] = (low, cut) if value == one.is_below else (cut, high)
+        chance = below if choice.is_below else 1 - below
+        ranges[number] = (low, cut) if value == choice.is_below else (cut, high)
         outcomes = ((True, chance), (False, 1 - chance))
-        yield Decision((one.moment, place), outcomes, bool(value), "coin")
+        yield Decision((choice.moment, index), outcomes, bool(value), "coin")
 
 
 # Largest number of branches that are run on each input. (A branch is one combination of outcomes of
@@ -197,44 +189,40 @@ def laws_of(coupler: Coupler) -> Laws | None:
     if not any(coupler.run(which).recorder.draws for which in (0, 1)):
         return None
     steps: dict[Spot, tuple[Decision, tuple[Spot, ...]]] = {}
-    found = []
+    laws = []
     for which in (0, 1):
         law = _law(coupler, which, steps)
         if law is None:
             return None
-        found.append(law)
+        laws.append(law)
     if not steps:
         return None
-    one, other = _merged(found)
-    first, second = ([law.get(each, 0.0) for each in {**one, **other}] for law in (one, other))
+    first_law, second_law = _merged(laws)
+    first, second = (
+        [law.get(output, 0.0) for output in {**first_law, **second_law}]
+        for law in (first_law, second_law)
+    )
     least = max(steps, key=lambda spot: steps[spot][0].odds)
     decision, callers = steps[least]
-    others = tuple(place_of(spot) for spot in steps if spot != least)
+    other_lines = tuple(place_of(spot) for spot in steps if spot != least)
     callers_of = tuple(map(place_of, callers))
-    return Laws(first, second, place_of(least), decision.primitive, callers_of, others)
+    return Laws(first, second, place_of(least), decision.primitive, callers_of, other_lines)
 
 
 def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, float] | None:
-    """Return a mapping from each output on one input to its exact probability. Return None if the
-    output depends on other noise than random choices, or if the choices have too many combinations
-    of outcomes.
-
-    which: The index of the input: 0 or 1.
-    steps: A mapping to which this function adds, for each instruction that makes random choices, a
-        pair: the instruction's choice with the most unequal odds, and the instructions (of the
-        callers) from which this choice was reached.
-    """
+    """Return the probability of each output on an input; None if it cannot be computed exactly."""
+    # `steps` gets, for each instruction, its choice with the most unequal odds, and the callers.
     law: dict[Any, float] = {}
     every: list[tuple[Outcomes, Any]] = []
     # Heap of the branches to run: (minus the probability, a number that breaks ties, fixed
     # outcomes). A branch is one combination of outcomes of all random choices of a run.
     begun: list[tuple[float, int, Outcomes]] = [(-1.0, 0, {})]
-    many = choices = 0
+    order = choices = 0
     while begun and len(every) < _MAX_BRANCHES:
         _, _, fixed = heapq.heappop(begun)
-        one = coupler.run(which, fixed)
-        path = decisions(one.recorder)
-        if path is None or not fixed.keys() <= {each.entry for each in path}:
+        run = coupler.run(which, fixed)
+        path = decisions(run.recorder)
+        if path is None or not fixed.keys() <= {decision.entry for decision in path}:
             return None
         choices += len(path)
         is_slow = len(every) == _FIRST_BRANCHES and math.fsum(law.values()) < _MIN_FIRST_PROBABILITY
@@ -246,21 +234,21 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
             return None
         chance = 1.0
         so_far: Outcomes = {}
-        for each in path:
-            if each.spot not in steps or each.odds > steps[each.spot][0].odds:
-                steps[each.spot] = each, one.recorder.by_moment[each.entry[0]].callers
-            for value, probability in each.outcomes:
+        for decision in path:
+            if decision.spot not in steps or decision.odds > steps[decision.spot][0].odds:
+                steps[decision.spot] = decision, run.recorder.by_moment[decision.entry[0]].callers
+            for value, probability in decision.outcomes:
                 if (
-                    each.entry not in fixed
-                    and value != each.value
+                    decision.entry not in fixed
+                    and value != decision.value
                     and probability * chance > _MIN_PROBABILITY
                 ):
-                    many += 1
-                    other = {**so_far, each.entry: value}
-                    heapq.heappush(begun, (-chance * probability, many, other))
-            so_far[each.entry] = each.value
-            chance *= dict(each.outcomes).get(each.value, 0.0)
-        output = output_of(one)
+                    order += 1
+                    overrides = {**so_far, decision.entry: value}
+                    heapq.heappush(begun, (-chance * probability, order, overrides))
+            so_far[decision.entry] = decision.value
+            chance *= dict(decision.outcomes).get(decision.value, 0.0)
+        output = output_of(run)
         law[output] = law.get(output, 0.0) + chance
         every.append((so_far, output))
     if 1 - math.fsum(law.values()) >= _MAX_REST:
@@ -285,19 +273,15 @@ def epsilon(first: Any, second: Any) -> float:
 
 
 def _number_of_branches(branch: Sequence[Decision]) -> float:
-    """Return a lower bound on the number of combinations of outcomes of the random choices in a
-    run: 1 / (largest possible probability of a combination).
-
-    branch: The random choices of the run.
-    """
-    return math.prod(1 / max(chance for _, chance in each.outcomes) for each in branch)
+    """Return a lower bound on the number of combinations of outcomes of random choices."""
+    return math.prod(1 / max(chance for _, chance in decision.outcomes) for decision in branch)
 
 
-def output_of(one: Run) -> Any:
+def output_of(run: Run) -> Any:
     """Return the output of a run as a hashable value. All exceptions count as the same output."""
-    if one.error is not None:
+    if run.error is not None:
         return (("raises", ""),)
-    return tuple((name, _key(value)) for name, value in one.parts.items())
+    return tuple((name, _key(value)) for name, value in run.parts.items())
 
 
 def _key(value: Any) -> Any:
@@ -309,11 +293,7 @@ def _key(value: Any) -> Any:
 
 
 def _merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
-    """Merge outputs that differ only by the rounding of floats, and add up their probabilities.
-    Return a mapping from output to probability for each input.
-
-    laws: The mapping from output to probability for each input, before outputs are merged.
-    """
+    """Add up the probabilities of outputs that differ only by the rounding of floats."""
     numbers = {
         value
         for law in laws
@@ -322,18 +302,18 @@ def _merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
         if isinstance(value, float) and math.isfinite(value)
     }
     first: dict[float, float] = {}
-    latest, kept = math.nan, math.nan
+    latest, representative = math.nan, math.nan
     for number in sorted(numbers):
         if not same(latest, number):
-            kept = number
-        latest = first[number] = kept
-    found: list[dict[Any, float]] = []
+            representative = number
+        latest = first[number] = representative
+    merged: list[dict[Any, float]] = []
     for law in laws:
-        found.append({})
+        merged.append({})
         for output, chance in law.items():
             key = tuple((name, first.get(value, value)) for name, value in output)
-            found[-1][key] = found[-1].get(key, 0.0) + chance
-    return found
+            merged[-1][key] = merged[-1].get(key, 0.0) + chance
+    return merged
 
 
 # To explain why two outputs differ, one random choice gets another outcome in a further run. If at
@@ -384,7 +364,7 @@ class Flips:
             if same_output(first, flipped([flip])):
                 (moment, _), _, primitive = flip
                 cost = self._cost(coupler, first, second)
-                singles = [one for one in self._single.values() if one is not None]
+                singles = [single for single in self._single.values() if single is not None]
                 # Later pairs of runs may differ for the same reason. So `_tries` yields two kinds
                 # of choices first: this choice, and each choice that alone decides how some entry
                 # of the output differs.
@@ -403,24 +383,21 @@ class Flips:
         if len(every) <= _MAX_SINGLE_CHANGES:
             yield from every
             return
-        yield from (one for one in every if one[0] in self._known)
+        yield from (flip for flip in every if flip[0] in self._known)
         name = next(iter(_differing(second, first)), None)
         if name is not None:
             decisive = _decisive(
                 list({flip[0]: flip for flip in every}.values()),
                 lambda half: name in _differing(second, flipped(half)),
             )
-            yield from (one for one in every if one[0] == decisive[0])
+            yield from (flip for flip in every if flip[0] == decisive[0])
         yield from every[:_FIRST_CHANGES]
 
     def _cost(self, coupler: Coupler, first: Run, second: Run) -> float | None:
-        """Return the cost in nats of the random choice that alone decides how an entry of the
-        output differs between the inputs, as in randomized response. The cost is the log-ratio of
-        the choice's two probabilities. Return None if there is no such choice, or if several lines
-        make random choices."""
-        every = {one.entry: one for one in decisions(first.recorder) or ()}
+        """Return the log-ratio of the choice that alone decides an entry; None if none does."""
+        every = {decision.entry: decision for decision in decisions(first.recorder) or ()}
         name = next(iter(_differing(first, second)), None)
-        if name is None or len({one.spot for one in every.values()}) != 1:
+        if name is None or len({decision.spot for decision in every.values()}) != 1:
             return None
         if name not in self._single:
             self._single[name] = _alone(coupler, list(every.values()), name, first)
@@ -430,78 +407,60 @@ class Flips:
 
 
 def _alone(coupler: Coupler, every: list[Decision], name: str, first: Run) -> Entry | None:
-    """Return the random choice that alone decides how one entry of the output differs between the
-    inputs. Bisection finds a choice whose other outcome, on both inputs, changes the difference.
-    Return None if other choices change the difference, too.
-
-    every: The random choices of the first run.
-    name: The name of the entry, such as `output[1]`.
-    """
+    """Return the random choice that alone decides how an entry differs; None if none does."""
 
     def gap(flipped: Iterable[Decision]) -> Any:
-        outcomes = {one.entry: one.value for one in every}
-        outcomes.update((one.entry, _other(one)) for one in flipped)
+        outcomes = {decision.entry: decision.value for decision in every}
+        outcomes.update((decision.entry, _flipped(decision)) for decision in flipped)
         runs = [coupler.run(which, outcomes, reference=first) for which in (0, 1)]
-        one, other = (run.parts.get(name, Missing) for run in runs)
-        if isinstance(one, (int, float)) and isinstance(other, (int, float)):
-            return f"{float(other) - float(one):.9g}"
-        return repr(one), repr(other)
+        first_value, second_value = (run.parts.get(name, Missing) for run in runs)
+        if isinstance(first_value, (int, float)) and isinstance(second_value, (int, float)):
+            return f"{float(second_value) - float(first_value):.9g}"
+        return repr(first_value), repr(second_value)
 
     base = gap(())
-    found = _decisive(every, lambda half: bool(gap(half) != base))
-    others = [one for one in every if one is not found]
-    return found.entry if gap([found]) != base and gap(others) == base else None
+    choice = _decisive(every, lambda half: bool(gap(half) != base))
+    remaining = [decision for decision in every if decision is not choice]
+    return choice.entry if gap([choice]) != base and gap(remaining) == base else None
 
 
 def _decisive(every: list[Any], changes: Callable[[list[Any]], bool]) -> Any:
-    """Return one random choice on which a result depends, found by bisection.
-
-    every: All random choices.
-    changes: A function from a list of choices to whether the result changes if these choices have
-        their other outcomes.
-    """
+    """Return one random choice on which a result depends, found by bisection."""
     # Sort by instruction, so that each half of the list holds the choices of other instructions. In
     # randomized response with two coins for each person, the first half then holds the first coin
     # of each person. If a half held both coins of a person, turning both coins over might not
     # change the result, and the bisection would go on with the wrong half.
-    left = sorted(every, key=lambda one: one[0][0][1][1])
+    left = sorted(every, key=lambda item: item[0][0][1][1])
     while len(left) > 1:
         half = left[: len(left) // 2]
         left = half if changes(half) else left[len(half) :]
     return left[0]
 
 
-def _differing(one: Run, other: Run) -> Iterator[str]:
-    """Yield the names of the entries of the output, such as `output[1]`, that differ between two
-    runs."""
-    for name, value in one.parts.items():
-        if not same(value, other.parts.get(name, Missing)):
+def _differing(first: Run, second: Run) -> Iterator[str]:
+    """Yield the names of the entries of the output that differ between two runs."""
+    for name, value in first.parts.items():
+        if not same(value, second.parts.get(name, Missing)):
             yield name
 
 
-def _other(one: Decision) -> Any:
-    """Return the most likely outcome that a random choice did not have in its run. If only one
-    outcome is possible, return this outcome."""
-    rest = [each for each in one.outcomes if each[0] != one.value and each[1] > 0]
-    return max(rest, key=lambda each: each[1], default=(one.value, 0.0))[0]
+def _flipped(decision: Decision) -> Any:
+    """Return the most likely outcome that a random choice did not have, if it has another one."""
+    outcomes = [
+        outcome for outcome in decision.outcomes if outcome[0] != decision.value and outcome[1] > 0
+    ]
+    return max(outcomes, key=lambda outcome: outcome[1], default=(decision.value, 0.0))[0]
 
 
 def _alternatives(second: Run) -> Iterator[Flip]:
-    """Yield (choice, outcome, function) for each random choice in a run, and for each possible
-    outcome that the choice did not have in this run.
-
-    The choice is given as (moment, index). At a moment, an instruction makes an array of choices,
-    and the index is a place in this array. A moment is (kind, instruction, number of earlier
-    executions of the instruction). The function is the name of the function that makes the choice,
-    or `coin` for a comparison of a uniform number with a threshold.
-    """
+    """Yield (entry, outcome, function) for each possible outcome that did not occur in a run."""
     for choice in second.recorder.choices:
         chances = np.ravel(choice.probability).tolist()
-        for place, value in enumerate(np.ravel(choice.values).tolist()):
-            if (1 - chances[place] if value else chances[place]) > 0:
-                yield (choice.moment, place), not value, "coin"
+        for index, value in enumerate(np.ravel(choice.values).tolist()):
+            if (1 - chances[index] if value else chances[index]) > 0:
+                yield (choice.moment, index), not value, "coin"
     for draw in second.recorder.draws:
-        for place, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
+        for index, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
             for outcome, probability in draw.outcomes or ():
                 if outcome != value and probability > 0:
-                    yield (draw.moment, place), outcome, draw.primitive
+                    yield (draw.moment, index), outcome, draw.primitive

@@ -37,41 +37,41 @@ def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
 
     alignment: As `alignment_of` returns it.
     """
-    found = []
-    for other in second.uses:
-        kind, spot, number = other.moment
+    pairs = []
+    for second_use in second.uses:
+        kind, spot, number = second_use.moment
         if (kind, spot) in alignment:
-            places = alignment[kind, spot]
-            place = places[number] if number < len(places) else None
-            if place is None:
+            matches = alignment[kind, spot]
+            match = matches[number] if number < len(matches) else None
+            if match is None:
                 continue
-            number = place
-        one = first.by_moment.get((kind, spot, number))
-        if isinstance(one, Use):
-            found.append((one, other))
-    return found
+            number = match
+        first_use = first.by_moment.get((kind, spot, number))
+        if isinstance(first_use, Use):
+            pairs.append((first_use, second_use))
+    return pairs
 
 
 def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
-    """Match the events of two runs (draws, choices, additions and comparisons of noise) at each
-    instruction where the n-th events of both runs may be no counterparts. Return a mapping from
-    (kind of the event, instruction) to a list with one item for each event of the second run: the
-    index of the matching event of the first run, or None if there is no match.
+    """Match the events of two runs at each instruction where the n-th events of both runs may be no
+    counterparts. Return a mapping from (kind of the event, instruction) to a list with one item for
+    each event of the second run: the index of the matching event of the first run, or None if there
+    is no match.
 
     Counterparts have the same callers, and the same iteration of each loop that has equally many
     iterations in both runs.
     """
-    one, other = _moments(first.recorder), _moments(second.recorder)
-    found = {}
+    first_moments, second_moments = _moments(first.recorder), _moments(second.recorder)
+    alignment = {}
     paths = None if first.lines == second.lines else Paths(first, second)
-    for kind, spot in one.keys() & other.keys():
-        moments = one[kind, spot], other[kind, spot]
+    for kind, spot in first_moments.keys() & second_moments.keys():
+        moments = first_moments[kind, spot], second_moments[kind, spot]
         is_use, is_uneven = kind in ("add", "compare"), len(moments[0]) != len(moments[1])
         if is_use and is_uneven and _is_one_sum(first, second, *moments):
             # Match only the complete sums, after the last addition of each run.
-            places: list[int | None] = [None] * len(moments[1])
-            places[-1] = len(moments[0]) - 1
-            found[kind, spot] = places
+            indexes: list[int | None] = [None] * len(moments[1])
+            indexes[-1] = len(moments[0]) - 1
+            alignment[kind, spot] = indexes
             continue
         if paths is None and not is_uneven:
             continue
@@ -79,29 +79,32 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
             [(() if paths is None else paths.of(run, moment)) for moment in every]
             for run, every in zip((first, second), moments)
         ]
-        places = [None] * len(moments[1])
+        indexes = [None] * len(moments[1])
         for key in dict.fromkeys(keys[1]):
-            before, after = ([i for i, each in enumerate(every) if each == key] for every in keys)
-            if len(before) == len(after) or not is_use:
-                matches: Any = range(min(len(before), len(after)))
+            first_indexes, second_indexes = (
+                [i for i, event_key in enumerate(every) if event_key == key] for every in keys
+            )
+            if len(first_indexes) == len(second_indexes) or not is_use:
+                matches: Any = range(min(len(first_indexes), len(second_indexes)))
             else:
                 matches = aligned(
-                    [_key(first.recorder.by_moment[moments[0][i]]) for i in before],
-                    [_key(second.recorder.by_moment[moments[1][i]]) for i in after],
+                    [_key(first.recorder.by_moment[moments[0][i]]) for i in first_indexes],
+                    [_key(second.recorder.by_moment[moments[1][i]]) for i in second_indexes],
                 )
-            for index, match in zip(after, matches):
-                places[index] = None if match is None else before[match]
-        if places != [i if i < len(moments[0]) else None for i in range(len(places))]:
-            found[kind, spot] = places
-    return found
+            for index, match in zip(second_indexes, matches):
+                indexes[index] = None if match is None else first_indexes[match]
+        if indexes != [i if i < len(moments[0]) else None for i in range(len(indexes))]:
+            alignment[kind, spot] = indexes
+    return alignment
 
 
-def _is_one_sum(first: Run, second: Run, before: list[Moment], after: list[Moment]) -> bool:
-    """Return whether, in each run, all additions at an instruction add to one and the same sum,
-    which started as noise: the program adds the records to it one by one."""
+def _is_one_sum(
+    first: Run, second: Run, first_moments: list[Moment], second_moments: list[Moment]
+) -> bool:
+    """Return whether all additions of each run add to one sum, which started as noise."""
     return all(
         len({tuple(np.ravel(use.ids).tolist()) for use in _at(run, moments)}) == 1
-        for run, moments in ((first, before), (second, after))
+        for run, moments in ((first, first_moments), (second, second_moments))
     )
 
 
@@ -120,14 +123,13 @@ class Paths:
         return (callers, *((header, at.get(header, 0)) for header in headers))
 
     def _headers(self, spot: Spot) -> list[Line]:
-        """Return the first lines of the loops around an instruction that have equally many
-        iterations in both runs."""
+        """Return the first lines of the loops around an instruction that are even in both runs."""
         if spot not in self._known:
-            place = place_of(spot)
+            location = place_of(spot)
             self._known[spot] = [
-                (place.file, start)
-                for start, end in loops_of(place.file)
-                if start < place.line <= end and self._is_even((place.file, start))
+                (location.file, start)
+                for start, end in loops_of(location.file)
+                if start < location.line <= end and self._is_even((location.file, start))
             ]
         return self._known[spot]
 
@@ -136,38 +138,38 @@ class Paths:
 
 
 def _iterations(run: Run) -> dict[int, dict[Line, int]]:
-    """Return the number of the present iteration of each loop, by its first line, after each number
-    of executed lines at which an event happens."""
+    """Return the iteration of each loop, after each number of lines at which an event happens."""
     wanted = set(run.recorder.positions.values())
     # Maps the first line of each loop to the first lines of the loops inside it.
     inner = {
-        (file, start): [(file, other) for other, _ in loops_of(file) if start < other <= end]
+        (file, start): [
+            (file, inner_start) for inner_start, _ in loops_of(file) if start < inner_start <= end
+        ]
         for file in {file for file, _ in run.lines}
         for start, end in loops_of(file)
     }
     counts: dict[Line, int] = {}
-    found = {}
+    iterations = {}
     for position, line in enumerate(run.lines, 1):
         if line in inner:
             counts[line] = counts.get(line, 0) + 1
-            for other in inner[line]:
-                counts.pop(other, None)
+            for inner_header in inner[line]:
+                counts.pop(inner_header, None)
         if position in wanted:
-            found[position] = dict(counts)
-    return found
+            iterations[position] = dict(counts)
+    return iterations
 
 
 def _moments(recorder: Recorder) -> dict[Any, list[Moment]]:
-    """Return a mapping from (kind, instruction) to the moments at which a run draws, chooses, adds
-    or compares there. A moment is (kind, instruction, number of earlier executions)."""
-    found: dict[Any, list[Moment]] = {}
+    """Return the moments of a run, by (kind, instruction)."""
+    moments: dict[Any, list[Moment]] = {}
     for moment in recorder.by_moment:
-        found.setdefault(moment[:2], []).append(moment)
-    return found
+        moments.setdefault(moment[:2], []).append(moment)
+    return moments
 
 
-def _at(one: Run, places: list[Any]) -> list[Use]:
-    return [one.recorder.by_moment[moment] for moment in places]
+def _at(run: Run, moments: list[Any]) -> list[Use]:
+    return [run.recorder.by_moment[moment] for moment in moments]
 
 
 def _key(use: Use) -> Any:
@@ -196,11 +198,13 @@ def compare(
     released = first._replace(parts=noisy)
     shown = significant(released)
     alike = [
-        (one, other)
-        for one, other in pairs
-        if id(one) in shown and np.shape(one.operand) == np.shape(other.operand)
+        (first_use, second_use)
+        for first_use, second_use in pairs
+        if id(first_use) in shown and np.shape(first_use.operand) == np.shape(second_use.operand)
     ]
-    every = [hidden(released, one, second.recorder, other) for one, other in alike]
+    every = [
+        hidden(released, first_use, second.recorder, second_use) for first_use, second_use in alike
+    ]
     noise, cancelled = with_joint_costs((first.recorder, second.recorder), alike, every)
     return Comparison(
         hidden=noise,
@@ -208,7 +212,10 @@ def compare(
         differing=_differing(first, second),
         control_flow=control_flow_of(first, second),
         uneven=_uneven(first.recorder, second.recorder),
-        twice=[*twice(released, [one for one in pairs if id(one[0]) in shown], delta), *cancelled],
+        twice=[
+            *twice(released, [pair for pair in pairs if id(pair[0]) in shown], delta),
+            *cancelled,
+        ],
         moved=frozenset(moved_at(first.recorder, second.recorder, pairs)),
         unused=[
             (first.recorder.place(draw.moment), draw.primitive, draw.is_fill)
@@ -235,62 +242,66 @@ def are_picked(recorder: Recorder, besides: Collection[Moment] = ()) -> bool:
 
 def _counterparts(second: Recorder, alignment: dict[Any, Any]) -> dict[Moment, Any]:
     """Return the events of the second run, by the moments of their counterparts in the first."""
-    found = {}
+    events = {}
     for (kind, spot, number), event in second.by_moment.items():
-        places = alignment.get((kind, spot))
-        place = number if places is None else places[number] if number < len(places) else None
-        if place is not None:
-            found[kind, spot, place] = event
-    return found
+        matches = alignment.get((kind, spot))
+        match = number if matches is None else matches[number] if number < len(matches) else None
+        if match is not None:
+            events[kind, spot, match] = event
+    return events
 
 
 def _chosen(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[Chosen]:
-    found = []
+    chosen = []
     counterparts = _counterparts(second, alignment)
-    for one in first.choices:
-        other = counterparts.get(one.moment)
-        if isinstance(other, Choice) and np.shape(one.probability) == np.shape(other.probability):
-            is_free = np.ravel(~np.asarray(are_certain(one.probability, other.probability)))
+    for choice in first.choices:
+        counterpart = counterparts.get(choice.moment)
+        if isinstance(counterpart, Choice) and np.shape(choice.probability) == np.shape(
+            counterpart.probability
+        ):
+            is_free = np.ravel(
+                ~np.asarray(are_certain(choice.probability, counterpart.probability))
+            )
             if not is_free.any():
                 continue
-            place = first.place(one.moment)
+            location = first.place(choice.moment)
             first_odds, second_odds = (
-                np.ravel(each.probability)[is_free].tolist() for each in (one, other)
+                np.ravel(event.probability)[is_free].tolist() for event in (choice, counterpart)
             )
             odds = first_odds, second_odds
-            found.append(Chosen(place, "coin", odds, True, ({}, {}), places_of(one.callers)))
+            chosen.append(Chosen(location, "coin", odds, True, ({}, {}), places_of(choice.callers)))
     for draw in first.draws:
-        after = counterparts.get(draw.moment)
-        if draw.outcomes is None or not isinstance(after, Draw) or after.outcomes is None:
+        counterpart = counterparts.get(draw.moment)
+        if (
+            draw.outcomes is None
+            or not isinstance(counterpart, Draw)
+            or counterpart.outcomes is None
+        ):
             continue
-        laws = [p for _, p in draw.outcomes], [p for _, p in after.outcomes]
-        parameters = dict(draw.parameters), dict(after.parameters)
-        place, callers = first.place(draw.moment), places_of(draw.callers)
-        found.append(Chosen(place, draw.primitive, laws, False, parameters, callers))
-    return found
+        laws = [p for _, p in draw.outcomes], [p for _, p in counterpart.outcomes]
+        parameters = dict(draw.parameters), dict(counterpart.parameters)
+        location, callers = first.place(draw.moment), places_of(draw.callers)
+        chosen.append(Chosen(location, draw.primitive, laws, False, parameters, callers))
+    return chosen
 
 
 def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
-    """Return a mapping from the name of each entry of the output that differs between the runs,
-    such as `output[1]`, to (value in the first run, value in the second run), as texts."""
-    found = {}
+    """Return the entries that differ, by name, as (text in the first run, in the second run)."""
+    texts = {}
     for name in {**first.parts, **second.parts}:
-        one, other = (run.parts.get(name, Missing) for run in (first, second))
-        if one is Missing or other is Missing or not same(one, other):
-            found[name] = (briefly(one), briefly(other))
-    return found
+        first_value, second_value = (run.parts.get(name, Missing) for run in (first, second))
+        if first_value is Missing or second_value is Missing or not same(first_value, second_value):
+            texts[name] = (briefly(first_value), briefly(second_value))
+    return texts
 
 
 def _have_ranges(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> bool:
-    """Return whether some uniform number is drawn from different ranges in the two runs.
-
-    first, second: The records of the runs.
-    """
+    """Return whether some uniform number is drawn from different ranges in the two runs."""
     counterparts = _counterparts(second, alignment)
     for draw in first.draws:
-        after = counterparts.get(draw.moment) if draw.law == "uniform" else None
-        if isinstance(after, Draw) and any(
-            not np.array_equal(value, after.parameters.get(name, np.nan))
+        counterpart = counterparts.get(draw.moment) if draw.law == "uniform" else None
+        if isinstance(counterpart, Draw) and any(
+            not np.array_equal(value, counterpart.parameters.get(name, np.nan))
             for name, value in draw.parameters.items()
         ):
             return True
@@ -298,31 +309,30 @@ def _have_ranges(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -
 
 
 def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, int]]:
-    """Return (line, function, count in the first run, count in the second run) for each function
-    that draws more numbers in one run than in the other."""
-    found = []
+    """Return (line, function, counts) for each function that draws more numbers in one run."""
+    uneven = []
     counts: dict[Any, list[int]] = {}
     for which, recorder in enumerate((first, second)):
         for draw in recorder.draws:
             key = draw.moment[1], draw.callers, draw.primitive
             counts.setdefault(key, [0, 0])[which] += draw.size
-    for (spot, _, primitive), (one, other) in counts.items():
-        if one != other:
-            found.append((place_of(spot), primitive, one, other))
-    return found
+    for (spot, _, primitive), (first_count, second_count) in counts.items():
+        if first_count != second_count:
+            uneven.append((place_of(spot), primitive, first_count, second_count))
+    return uneven
 
 
 def unused_draws(recorder: Recorder) -> list[Draw]:
     """Return the draws whose numbers are neither added to another number nor compared with one."""
     used = np.zeros(len(recorder.pieces.laws), dtype=bool)
-    for one in recorder.uses:
-        used[np.ravel(one.ids)] = True
+    for use in recorder.uses:
+        used[np.ravel(use.ids)] = True
     for choice in recorder.choices:
         used[np.ravel(choice.ids)] = True
     for number, (a, _, b, _) in reversed(recorder.pieces.parts.items()):
         used[[a, b]] |= used[number]
-    for number, (before, _) in recorder.pieces.repeated.items():
-        used[[number, before]] |= used[number] | used[before]
+    for number, (original, _) in recorder.pieces.repeated.items():
+        used[[number, original]] |= used[number] | used[original]
     return [
         draw
         for draw in recorder.draws
@@ -332,36 +342,38 @@ def unused_draws(recorder: Recorder) -> list[Draw]:
     ]
 
 
-def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
+def hidden(run: Run, first_use: Use, second: Recorder, second_use: Use) -> Hidden:
     """Return a `Hidden`, which describes the noise that both runs add to a number, or compare with
     a number, and this number in each run.
 
     run: The first run.
-    one: The addition or comparison in the first run.
+    first_use: The addition or comparison in the first run.
     second: The records of the second run.
-    other: The same addition or comparison in the second run.
+    second_use: The same addition or comparison in the second run.
     """
     recorder = run.recorder
-    ids = np.ravel(one.ids)
+    ids = np.ravel(first_use.ids)
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
     laws = recorder.pieces.laws_of(ids)
-    root = _root(recorder, one, second)
-    released = are_released(run, one)
-    unit, operands, scales, is_same = _sizes((recorder, second), (one, other), root, released)
+    root = _root(recorder, first_use, second)
+    released = are_released(run, first_use)
+    unit, operands, scales, is_same = _sizes(
+        (recorder, second), (first_use, second_use), root, released
+    )
     shifts = np.where(is_same, 0.0, _distances(*operands))
-    after = None if draw is None else second.pieces.draw_of(int(np.ravel(other.ids)[0]))
-    is_single = np.ndim(one.operand) == 0
+    counterpart = None if draw is None else second.pieces.draw_of(int(np.ravel(second_use.ids)[0]))
+    is_single = np.ndim(first_use.operand) == 0
     added = [
-        _ravelled(_before_comparing(own, use).operand) / unit
-        for own, use in ((recorder, one), (second, other))
+        _ravelled(_before_comparing(records, use).operand) / unit
+        for records, use in ((recorder, first_use), (second, second_use))
     ]
     if np.array_equal(added[0], added[1], equal_nan=True) and shifts.any():
         added = operands  # only the thresholds of the comparison differ
-    shown = [briefly(each[0] if is_single else each) for each in added]
+    shown = [briefly(operand[0] if is_single else operand) for operand in added]
     return Hidden(
-        draw=recorder.place(one.moment if draw is None else draw.moment),
+        draw=recorder.place(first_use.moment if draw is None else draw.moment),
         added=recorder.place(root.moment),
-        kind=one.kind,
+        kind=first_use.kind,
         primitive="" if draw is None else draw.primitive,
         law=laws.pop() if len(laws) == 1 else UNKNOWN,
         operands=(shown[0], shown[1]),
@@ -371,13 +383,13 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         pieces=ids.tolist(),
         parameters=(
             {} if draw is None else dict(draw.parameters),
-            {} if after is None else dict(after.parameters),
+            {} if counterpart is None else dict(counterpart.parameters),
         ),
         callers=places_of([*(() if draw is None else draw.callers), *root.callers]),
-        made=recorder.place(one.moment),
+        made=recorder.place(first_use.moment),
         drawn=(
             recorder.pieces.drawn_scale(ids),
-            second.pieces.drawn_scale(np.ravel(other.ids)),
+            second.pieces.drawn_scale(np.ravel(second_use.ids)),
         ),
     )
 
@@ -385,26 +397,24 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
 def _sizes(
     recorders: tuple[Recorder, Recorder], uses: tuple[Use, Use], root: Use, released: Any
 ) -> tuple[Any, list[Any], list[Any], Any]:
-    """Return (unit, operands, scales, is_same) of the noise of counterparts in two runs.
-
-    unit: The absolute values of the factors by which the operands and scales are divided: the
-        program may have added noise to a number, and then multiplied the sum by a factor. 1 if the
-        scales differ: they are then those of the noise in the output.
-    is_same: Where noise is only compared, and the ratio of operand and scale is equal in both runs.
-    """
-    one, unit = uses[0], _unit(uses[0], root)
+    """Return (unit, operands, scales, is_same) of the noise of counterparts in two runs."""
+    # The program may have added noise to a number, and then multiplied the sum by a factor, the
+    # unit. The unit is 1 if the scales differ: they are then those of the noise in the output.
+    # `is_same` is true where noise is only compared, and the ratio of operand and scale is equal in
+    # both runs.
+    first_use, unit = uses[0], _unit(uses[0], root)
     operands = [_ravelled(use.operand) for use in uses]
     scales = [
         np.abs(np.ravel(use.factor)) * recorder.pieces.all_scales[np.ravel(use.ids)]
         for recorder, use in zip(recorders, uses)
     ]
-    is_same = np.zeros(np.size(one.ids), dtype=bool)
-    if one.kind == "compare":
+    is_same = np.zeros(np.size(first_use.ids), dtype=bool)
+    if first_use.kind == "compare":
         is_same = ~released & _are_proportional(operands, scales)
         scales[1] = np.where(is_same, scales[0], scales[1])
     if not np.allclose(scales[0], scales[1], _ROUNDING_SHARE, 0, equal_nan=True):
         unit = np.ones(len(unit))
-    return unit, [each / unit for each in operands], [each / unit for each in scales], is_same
+    return unit, [value / unit for value in operands], [value / unit for value in scales], is_same
 
 
 def _are_proportional(operands: list[Any], scales: list[Any]) -> Any:
@@ -415,24 +425,13 @@ def _are_proportional(operands: list[Any], scales: list[Any]) -> Any:
 
 
 def _before_comparing(recorder: Recorder, use: Use) -> Use:
-    """Return the record of the addition of noise that precedes a comparison of the noisy value with
-    a threshold. The addition's operand is the number to which the noise is added; in the record of
-    the comparison, the threshold is subtracted from this number. Return `use` itself if it is an
-    addition, or if no addition precedes it.
-
-    recorder: The records of the run.
-    use: The record of an addition or of a comparison.
-    """
+    """Return the addition of noise that precedes a comparison, or else `use` itself."""
     is_sum = use.kind != "compare" or use.previous is None
     return use if is_sum else recorder.uses[use.previous or 0]
 
 
 def _root(recorder: Recorder, use: Use, paired: Recorder) -> Use:
-    """Return the first addition of the noise of a use.
-
-    recorder: The records of the run of the use.
-    paired: The records of the other run of the pair.
-    """
+    """Return the first addition of the noise of a use."""
     chain = [use]
     while chain[-1].previous is not None:
         chain.append(recorder.uses[chain[-1].previous])
@@ -440,33 +439,27 @@ def _root(recorder: Recorder, use: Use, paired: Recorder) -> Use:
         # A location of 0 in both runs, as in `2 * rng.normal(0.0, 2.0)`, is not a number that the
         # noise hides.
         while len(chain) > 1 and not any(
-            np.any(one.operand)
-            for one in (chain[-1], paired.by_moment.get(chain[-1].moment, chain[-1]))
+            np.any(addition.operand)
+            for addition in (chain[-1], paired.by_moment.get(chain[-1].moment, chain[-1]))
         ):
             chain.pop()
     return chain[-1]
 
 
-def _unit(one: Use, root: Use) -> Any:
-    """Return an array with one factor for each sum of noise and a number: the absolute value of the
-    factor by which the program multiplied the sum, such as 2 for 2 * (x + noise).
-
-    one: The latest addition or comparison of the noise.
-    root: The first addition of the same noise.
-    """
-    factor, before = np.ravel(one.factor), np.ravel(root.factor)
-    if len(before) != len(factor):
+def _unit(use: Use, root: Use) -> Any:
+    """Return the absolute values of the factors by which the program multiplied noisy sums."""
+    factor, root_factor = np.ravel(use.factor), np.ravel(root.factor)
+    if len(root_factor) != len(factor):
         return np.ones(len(factor))
-    return np.abs(factor / before)
+    return np.abs(factor / root_factor)
 
 
-def _distances(one: Any, other: Any) -> Any:
-    """Return the absolute differences between the entries of two arrays: 0 for equal entries
-    (NaN equals NaN), and infinity for different entries if one of them is NaN or infinite."""
+def _distances(first: Any, second: Any) -> Any:
+    """Return |first - second|: 0 for two NaNs, infinity for others that are not finite."""
     with np.errstate(all="ignore"):
-        found = np.abs(one - other)
-    is_same = (one == other) | (np.isnan(one) & np.isnan(other))
-    return np.where(is_same, 0.0, np.where(np.isnan(found), np.inf, found))
+        distances = np.abs(first - second)
+    is_same = (first == second) | (np.isnan(first) & np.isnan(second))
+    return np.where(is_same, 0.0, np.where(np.isnan(distances), np.inf, distances))
 
 
 def _ravelled(operand: Any) -> Any:
@@ -479,88 +472,94 @@ _ROUNDING_OF_OUTPUT = 0.002
 
 
 def are_released(run: Run, use: Use) -> Any:
-    """Return a Boolean array with one entry for each noisy value of a use (an addition or
-    comparison of noise): whether the output contains this value, or the noisy value of an earlier
-    use of the same noise. The output may contain the value slightly rounded."""
+    """Return a Boolean array with one entry for each noisy value of a use: whether the output
+    contains this value, or the noisy value of an earlier use of the same noise. The output may
+    contain the value slightly rounded."""
     recorder, numbers = run.recorder, _numbers(run)
-    found = np.zeros(np.size(use.value), dtype=bool)
+    is_released = np.zeros(np.size(use.value), dtype=bool)
     at: Use | None = use
     while at is not None:
-        if np.size(at.value) == len(found):
+        if np.size(at.value) == len(is_released):
             scales = recorder.pieces.all_scales[np.ravel(at.ids)]
             tolerance = np.nan_to_num(_ROUNDING_OF_OUTPUT * scales * np.abs(np.ravel(at.factor)))
-            found |= _are_among(np.ravel(at.value), numbers, tolerance)
+            is_released |= _are_among(np.ravel(at.value), numbers, tolerance)
         at = None if at.previous is None else recorder.uses[at.previous]
-    return found
+    return is_released
 
 
 def significant(run: Run) -> set[int]:
-    """Return the `id` of each operation (addition or comparison of noise) that must be compared
-    with another run. Operations may form a chain: each takes the noisy value that the operation
-    before returned. In a chain, the last operation must be compared, and so must each earlier
-    operation whose result the output contains."""
+    """Return the `id` of each use that must be compared with another run. Operations may form a
+    chain: each takes the noisy value that the operation before returned. In a chain, the last
+    operation must be compared, and so must each earlier operation whose result the output
+    contains."""
     uses, numbers = run.recorder.uses, _numbers(run)
-    gone_on = {one.previous for one in uses if one.previous is not None} | run.recorder.joined
+    gone_on = {use.previous for use in uses if use.previous is not None} | run.recorder.joined
     among = {
-        place: np.ravel(_are_among(one.value, numbers))
-        for place, one in enumerate(uses)
-        if place in gone_on
+        index: np.ravel(_are_among(use.value, numbers))
+        for index, use in enumerate(uses)
+        if index in gone_on
     }
-    found = {id(one) for place, one in enumerate(uses) if place not in gone_on}
-    if not any(each.any() for each in among.values()):
-        return found
+    significant_ids = {id(use) for index, use in enumerate(uses) if index not in gone_on}
+    if not any(flags.any() for flags in among.values()):
+        return significant_ids
     # The loop goes backwards, from the last operation to the first. `later` maps the id of each
     # drawn number to the noisy values of the operations seen so far. An operation is added to the
     # result if the output contains its noisy value and no later operation on the same drawn number
     # has an equal value: an operation that only adds 0 to a noisy value releases nothing more.
     later: dict[int, set[float]] = {}
-    for place, one in reversed(list(enumerate(uses))):
-        pieces = list(zip(np.ravel(one.ids).tolist(), np.ravel(one.value).tolist()))
-        is_shown = among.get(place, ())
+    for index, use in reversed(list(enumerate(uses))):
+        pieces = list(zip(np.ravel(use.ids).tolist(), np.ravel(use.value).tolist()))
+        is_shown = among.get(index, ())
         if any(
             shown and float(value) not in later.get(number, ())
             for (number, value), shown in zip(pieces, is_shown)
         ):
-            found.add(id(one))
+            significant_ids.add(id(use))
         for number, value in pieces:
             later.setdefault(number, set()).add(float(value))
-    return found
+    return significant_ids
 
 
 def _are_same(
-    one: Use, other: Use, first: Recorder, second: Recorder, counterparts: dict[Moment, Any]
+    first_use: Use,
+    second_use: Use,
+    first: Recorder,
+    second: Recorder,
+    counterparts: dict[Moment, Any],
 ) -> bool:
     """Return whether two runs draw the noise of two operations in counterparts."""
-    if np.shape(one.ids) != np.shape(other.ids) or not np.size(one.ids):
+    if np.shape(first_use.ids) != np.shape(second_use.ids) or not np.size(first_use.ids):
         return False
-    before, after = (
+    first_draw, second_draw = (
         recorder.pieces.draw_of(int(np.ravel(use.ids)[0]))
-        for recorder, use in ((first, one), (second, other))
+        for recorder, use in ((first, first_use), (second, second_use))
     )
-    return counterparts.get(before.moment) is after
+    return counterparts.get(first_draw.moment) is second_draw
 
 
 def rescaled(first: Run, second: Run, alignment: dict[Any, Any]) -> Iterator[Spot]:
     """Yield the instructions that give noise that is not added to a number, is in the output of the
     first run, and has another scale in the second run."""
     numbers = _numbers(first)
-    before, after = (one.recorder for one in (first, second))
-    drawn = _counterparts(after, alignment)
-    for moment, one in before.bare_noise.items():
-        other = after.bare_noise.get(moment)
+    first_recorder, second_recorder = (run.recorder for run in (first, second))
+    counterparts = _counterparts(second_recorder, alignment)
+    for moment, first_use in first_recorder.bare_noise.items():
+        second_use = second_recorder.bare_noise.get(moment)
         if (
-            other is None
-            or not _are_same(one, other, before, after, drawn)
-            or np.shape(one.value) != np.shape(other.value)
+            second_use is None
+            or not _are_same(first_use, second_use, first_recorder, second_recorder, counterparts)
+            or np.shape(first_use.value) != np.shape(second_use.value)
         ):
             continue
-        scales, others = (
+        first_scales, second_scales = (
             np.abs(use.factor) * recorder.pieces.all_scales[use.ids]
-            for recorder, use in ((before, one), (after, other))
+            for recorder, use in ((first_recorder, first_use), (second_recorder, second_use))
         )
-        tolerance = np.nan_to_num(_ROUNDING_OF_OUTPUT * scales)
-        is_other = ~np.isclose(scales, others, rtol=_ROUNDING_SHARE, atol=0, equal_nan=True)
-        if np.any(is_other & _are_among(one.value, numbers, tolerance)):
+        tolerance = np.nan_to_num(_ROUNDING_OF_OUTPUT * first_scales)
+        is_other = ~np.isclose(
+            first_scales, second_scales, rtol=_ROUNDING_SHARE, atol=0, equal_nan=True
+        )
+        if np.any(is_other & _are_among(first_use.value, numbers, tolerance)):
             yield moment[1]
 
 
@@ -568,29 +567,27 @@ def may_be_constant(run: Run) -> bool:
     """Return whether a number in the output that is taken for a noisy value may be a constant, such
     as the end of a bin: it equals a whole number, to which the run adds further noise."""
     uses = run.recorder.uses
-    values = [uses[one.previous].value for one in uses if one.previous is not None]
-    whole = [one for one in values if np.array_equal(one, np.round(one))]
-    return any(_are_among(one, _numbers(run)).any() for one in whole)
+    values = [uses[use.previous].value for use in uses if use.previous is not None]
+    integers = [value for value in values if np.array_equal(value, np.round(value))]
+    return any(_are_among(value, _numbers(run)).any() for value in integers)
 
 
 def _numbers(run: Run) -> Any:
-    numbers = [one for one in run.parts.values() if isinstance(one, (int, float))]
-    return np.unique(np.array([one for one in numbers if not isinstance(one, bool)], dtype=float))
+    numbers = [value for value in run.parts.values() if isinstance(value, (int, float))]
+    return np.unique(
+        np.array([number for number in numbers if not isinstance(number, bool)], dtype=float)
+    )
 
 
 def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
-    """Return a Boolean array: for each value, whether some entry of `numbers` differs from it by at
-    most the tolerance.
-
-    numbers: A sorted array.
-    """
+    """Return which values differ by at most the tolerance from an entry of sorted `numbers`."""
     array = np.asarray(values, dtype=float)
     if not len(numbers):
         return np.zeros(array.shape, dtype=bool)
-    after = np.clip(np.searchsorted(numbers, array), 0, len(numbers) - 1)
+    right = np.clip(np.searchsorted(numbers, array), 0, len(numbers) - 1)
     with np.errstate(invalid="ignore"):
         distance = np.minimum(
-            np.abs(numbers[after] - array), np.abs(numbers[np.maximum(0, after - 1)] - array)
+            np.abs(numbers[right] - array), np.abs(numbers[np.maximum(0, right - 1)] - array)
         )
         return np.asarray(distance <= tolerance)
 
@@ -619,62 +616,59 @@ def twice(
     of (line of the draw, line of one use, line of the other use).
 
     run: The first run.
-    pairs: The uses of noise (additions and comparisons) in the first run, each with its counterpart
-        in the second run.
+    pairs: The uses of noise in the first run, each with its counterpart in the second run.
     delta: A comparison of noise with a bound, as in `max(noise, -20)`, shows nothing if the noise
         exceeds the bound with at most this probability.
     """
     first = run.recorder
-    compared = {id(first.uses[one]) for one in first.compared if one is not None}
-    many = len(first.pieces.laws)
-    steps, owners = np.full(many, np.nan), np.full(many, -1)
+    compared = {id(first.uses[index]) for index in first.compared if index is not None}
+    count = len(first.pieces.laws)
+    steps, owners = np.full(count, np.nan), np.full(count, -1)
     units = np.nan_to_num(first.pieces.all_scales)
-    found: dict[tuple[Any, Any], tuple[Place, Place, Place]] = {}
-    every = _needed_by_place(first, pairs)
-    changes = np.zeros(many)
+    repeated_uses: dict[tuple[Any, Any], tuple[Place, Place, Place]] = {}
+    every = _indexed_changes(first, pairs)
+    changes = np.zeros(count)
     for _, moved, ids in every:
         np.maximum.at(changes, ids, np.abs(moved))
-    for place, moved, ids in every:
-        one = pairs[place][0]
-        if not moved.any() and _is_far(first, one, ids, changes, delta):
+    for index, moved, ids in every:
+        use = pairs[index][0]
+        if not moved.any() and _is_far(first, use, ids, changes, delta):
             continue
         fresh = np.isnan(steps[ids])
-        steps[ids[fresh]], owners[ids[fresh]] = moved[fresh], place
+        steps[ids[fresh]], owners[ids[fresh]] = moved[fresh], index
         size = np.maximum(np.maximum(1.0, np.abs(moved)), units[ids])
         wrong = ids[np.abs(steps[ids] - moved) > _ROUNDING_SHARE * size]
         for owner in np.unique(owners[wrong]).tolist():
-            before, number = pairs[owner][0], int(wrong[owners[wrong] == owner][0])
-            is_shared = before is one and id(one) not in compared
+            earlier, number = pairs[owner][0], int(wrong[owners[wrong] == owner][0])
+            is_shared = earlier is use and id(use) not in compared
             is_uniform = first.pieces.laws[number] == "uniform"
-            if (is_shared or is_uniform) and not _shows_both(run, before, one):
+            if (is_shared or is_uniform) and not _shows_both(run, earlier, use):
                 # Two cases are no error. One operation adds the same noise to several entries, and
                 # only their sum is in the output, so no difference of two entries is seen. Or a
                 # uniform number is compared with cumulative probabilities, to sample from a list.
                 continue
-            drawn = first.place(first.pieces.draw_of(number).moment)
-            added = first.place(before.moment), first.place(one.moment)
-            found.setdefault((before.moment[1], one.moment[1]), (drawn, *added))
-    return list(found.values())
+            draw_line = first.place(first.pieces.draw_of(number).moment)
+            added = first.place(earlier.moment), first.place(use.moment)
+            repeated_uses.setdefault((earlier.moment[1], use.moment[1]), (draw_line, *added))
+    return list(repeated_uses.values())
 
 
-def _needed_by_place(first: Recorder, pairs: list[tuple[Use, Use]]) -> list[tuple[int, Any, Any]]:
-    """Return (index, needed changes, ids of the drawn numbers) for each pair of uses whose operands
-    have equal shapes."""
-    every = [(place, one, needed_changes(one, other)) for place, (one, other) in enumerate(pairs)]
+def _indexed_changes(first: Recorder, pairs: list[tuple[Use, Use]]) -> list[tuple[int, Any, Any]]:
+    """Return (index, changes, ids) for each pair of uses whose operands have equal shapes."""
+    every = [
+        (index, first_use, needed_changes(first_use, second_use))
+        for index, (first_use, second_use) in enumerate(pairs)
+    ]
     return [
-        (place, *_originals(first, np.ravel(moved), np.ravel(one.ids)))
-        for place, one, moved in every
+        (index, *_originals(first, np.ravel(moved), np.ravel(first_use.ids)))
+        for index, first_use, moved in every
         if moved is not None
     ]
 
 
 def _is_far(first: Recorder, use: Use, ids: Any, changes: Any, delta: float) -> bool:
-    """Return whether a use compares noise with a bound that the noise exceeds with at most the
-    probability `delta`, even if the noise changes as other uses need.
-
-    ids: The ids of the drawn numbers.
-    changes: By how much each drawn number changes at most, by its id.
-    """
+    """Return whether noise exceeds the bound of a comparison with at most the probability δ."""
+    # The bound allows for the changes of the noise that other uses need.
     laws = {first.pieces.laws[number] for number in ids.tolist()}
     if use.kind != "compare" or len(laws) != 1 or not laws <= _TAILS.keys():
         return False
@@ -685,11 +679,7 @@ def _is_far(first: Recorder, use: Use, ids: Any, changes: Any, delta: float) -> 
 
 
 def _originals(recorder: Recorder, moved: Any, ids: Any) -> tuple[Any, Any]:
-    """Return (moved, ids), where ids of drawn numbers that repeat earlier numbers are replaced by
-    the ids of these earlier numbers.
-
-    moved: By how much each drawn number must change for an equal noisy value.
-    """
+    """Return (moved, ids), with the ids of repeated numbers replaced by those they repeat."""
     repeated = recorder.pieces.repeated
     if not repeated:
         return moved, ids
@@ -697,56 +687,54 @@ def _originals(recorder: Recorder, moved: Any, ids: Any) -> tuple[Any, Any]:
     return moved / [ratio for _, ratio in known], np.array([number for number, _ in known], int)
 
 
-def _shows_both(run: Run, before: Use, one: Use) -> bool:
-    """Return whether the output of a run contains two noisy values that share a drawn number. Their
-    difference then shows data without noise.
-
-    before, one: The operations (additions or comparisons of noise) that made the two values. If
-        both values are entries of one array, `before` and `one` are the same operation.
-    """
-    if before is one:
-        numbers = np.ravel(one.ids)[are_released(run, one)]
+def _shows_both(run: Run, earlier: Use, later: Use) -> bool:
+    """Return whether the output contains two noisy values that share a drawn number."""
+    # Their difference shows data without noise. Two entries of one array have the same use.
+    if earlier is later:
+        numbers = np.ravel(later.ids)[are_released(run, later)]
         return len(np.unique(numbers)) < len(numbers)
-    return all(each.kind == "add" and np.any(are_released(run, each)) for each in (before, one))
+    return all(use.kind == "add" and np.any(are_released(run, use)) for use in (earlier, later))
 
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
     """Yield the instructions at which the program combines a noisy value with data a second time.
-    There, the difference between the operands of the two runs (the numbers to which they add the
-    noise) is not the same as at the previous use of the same noise.
+    There, the difference between the operands of the two runs is not the same as at the previous
+    use of the same noise.
 
     first, second: The records of both runs.
     pairs: The additions and comparisons of noise in the first run, each with its counterpart in the
         second run.
     """
-    for one, other in pairs:
-        if one.previous is None or other.previous is None:
+    for first_use, second_use in pairs:
+        if first_use.previous is None or second_use.previous is None:
             continue
-        before = first.uses[one.previous], second.uses[other.previous]
-        if not any(np.any(each.operand) for each in before):
+        previous_uses = first.uses[first_use.previous], second.uses[second_use.previous]
+        if not any(np.any(use.operand) for use in previous_uses):
             # Before this operation, no data had been added to the noise (the operand was 0), so
             # this is the first combination of the noise with data, not the second.
             continue
-        steps = [needed_changes(one, other), needed_changes(*before)]
-        if np.array_equal(one.factor, other.factor) and all(each is not None for each in steps):
+        steps = [needed_changes(first_use, second_use), needed_changes(*previous_uses)]
+        if np.array_equal(first_use.factor, second_use.factor) and all(
+            step is not None for step in steps
+        ):
             try:
                 if np.allclose(steps[0], steps[1], rtol=_ROUNDING_SHARE, atol=_ROUNDING_SHARE):
                     continue
             except ValueError:  # the arrays have different shapes
                 pass
-        yield one.moment[1]
+        yield first_use.moment[1]
 
 
-def needed_changes(one: Use, other: Use) -> Any:
+def needed_changes(first_use: Use, second_use: Use) -> Any:
     """Return by how much the noise must change from the first run to the second for an equal sum of
-    noise and operand: (operand of `one` - operand of `other`) / factor. The operand is the number
-    to which the noise, times the factor, is added. Infinite and undefined results are replaced by
-    0. Return None if the operands have different shapes."""
-    if np.shape(one.operand) != np.shape(other.operand):
+    noise and operand: (operand in the first run - operand in the second run) / factor. The operand
+    is the number to which the noise, times the factor, is added. Infinite and undefined results are
+    replaced by 0. Return None if the operands have different shapes."""
+    if np.shape(first_use.operand) != np.shape(second_use.operand):
         return None
     with np.errstate(all="ignore"):
-        operands = (np.asarray(each.operand, dtype=float) for each in (one, other))
-        moved = np.subtract(*operands) / one.factor
+        operands = (np.asarray(use.operand, dtype=float) for use in (first_use, second_use))
+        moved = np.subtract(*operands) / first_use.factor
     return np.where(np.isfinite(moved), moved, 0.0)
 
 
@@ -757,57 +745,71 @@ def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
     their order differs."""
     if first.lines == second.lines:
         return None
-    one, other = _without_repeats(first.lines), _without_repeats(second.lines)
-    only = set(one) ^ set(other)
-    return _before_last(one, other, only) if only else _first_turn(first.lines, second.lines)
+    first_lines, second_lines = _without_repeats(first.lines), _without_repeats(second.lines)
+    only = set(first_lines) ^ set(second_lines)
+    return (
+        _before_last(first_lines, second_lines, only)
+        if only
+        else _first_turn(first.lines, second.lines)
+    )
 
 
-def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
-    """Return the first point at which the sequences of executed lines of two runs differ; None if
-    their first lines differ."""
-    shared = min(len(one), len(other))
-    place = next((place for place in range(shared) if one[place] != other[place]), shared)
-    following = [_maybe(lines[place]) if place < len(lines) else None for lines in (one, other)]
-    return ControlFlow(_place(one[place - 1]), (following[0], following[1])) if place else None
+def _first_turn(first_lines: list[Line], second_lines: list[Line]) -> ControlFlow | None:
+    """Return the first point at which the executed lines of two runs differ."""
+    shared = min(len(first_lines), len(second_lines))
+    index = next(
+        (index for index in range(shared) if first_lines[index] != second_lines[index]), shared
+    )
+    following = [
+        _maybe(lines[index]) if index < len(lines) else None
+        for lines in (first_lines, second_lines)
+    ]
+    return (
+        ControlFlow(_place(first_lines[index - 1]), (following[0], following[1])) if index else None
+    )
 
 
-def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> ControlFlow | None:
-    """Find the last consecutive lines that only one of two runs executes. Return the point before
-    these lines, at which the paths of the runs separate. If both runs have such lines, those nearer
-    to the end of their run count. Return None if no line is executed before such lines.
-
-    one, other: The executed lines of both runs.
-    only: The lines that only one run executes.
-    """
-    found: tuple[int, int, Line | None] | None = None
-    for which, lines in enumerate((one, other)):
-        places = [place for place, line in enumerate(lines) if line in only]
-        if not places:
+def _before_last(
+    first_lines: list[Line], second_lines: list[Line], only: set[Line]
+) -> ControlFlow | None:
+    """Return the point before the last lines that only one run executes."""
+    # If both runs have such lines, those nearer to the end of their run count.
+    latest: tuple[int, int, Line | None] | None = None
+    for which, lines in enumerate((first_lines, second_lines)):
+        indexes = [index for index, line in enumerate(lines) if line in only]
+        if not indexes:
             continue
-        begin = places[-1]
+        begin = indexes[-1]
         while begin and lines[begin - 1] in only:
             begin -= 1
-        left = len(lines) - places[-1]
-        if begin and (found is None or left < found[0]):
-            found = left, which, lines[begin - 1]
+        left = len(lines) - indexes[-1]
+        if begin and (latest is None or left < latest[0]):
+            latest = left, which, lines[begin - 1]
             way = lines[begin]
             following: list[Line | None] = [None, None]
             following[which] = way
-            rest = (other, one)[which]
-            after = [place for place, line in enumerate(rest[:-1]) if line == lines[begin - 1]]
+            other_lines = (second_lines, first_lines)[which]
+            occurrences = [
+                index for index, line in enumerate(other_lines[:-1]) if line == lines[begin - 1]
+            ]
             following[1 - which] = next(
-                (rest[place + 1] for place in reversed(after) if rest[place + 1] != way), None
+                (
+                    other_lines[index + 1]
+                    for index in reversed(occurrences)
+                    if other_lines[index + 1] != way
+                ),
+                None,
             )
             best = ControlFlow(
                 _place(lines[begin - 1]), (_maybe(following[0]), _maybe(following[1]))
             )
-    return None if found is None else best
+    return None if latest is None else best
 
 
 def _without_repeats(lines: list[Line]) -> list[Line]:
     """Return the executed lines, each once, in the order of their last executions."""
-    last = {line: place for place, line in enumerate(lines)}
-    return [line for place, line in enumerate(lines) if last[line] == place]
+    last = {line: index for index, line in enumerate(lines)}
+    return [line for index, line in enumerate(lines) if last[line] == index]
 
 
 def error_of(run: Run) -> Any:

@@ -40,7 +40,7 @@ class _Value(NamedTuple):
     """A noisy value.
 
     which: The index of the operation that makes the value.
-    place: The index of the value among the values of this operation.
+    position: The index of the value among the values of this operation.
     change: The difference of the operands of the two runs.
     factors: Maps the ids of drawn numbers to their factors in the value, times their scales.
     rounding: The relative rounding error of the factors.
@@ -49,7 +49,7 @@ class _Value(NamedTuple):
     """
 
     which: int
-    place: int
+    position: int
     change: float
     factors: dict[int, float]
     rounding: float
@@ -60,34 +60,34 @@ class _Value(NamedTuple):
 def with_joint_costs(
     recorders: tuple[Recorder, Recorder],
     pairs: Sequence[tuple[Use, Use]],
-    found: Sequence[Hidden],
+    hidden: Sequence[Hidden],
 ) -> tuple[list[Hidden], list[tuple[Place, Place, Place]]]:
-    """Return (hidden, twice). `hidden` is a copy of `found` with the field `joint`. `twice` has
-    (line of the draw, line of one addition, line of another addition) for changes that the output
-    shows without noise.
+    """Return (hidden, twice). `hidden` is a copy of the argument with the field `joint`. `twice`
+    has (line of the draw, line of one addition, line of another addition) for changes that the
+    output shows without noise.
 
     recorders: The records of the first and of the second run.
     pairs: The additions of noise in the first run, each with its counterpart in the second run.
-    found: What `comparing.hidden` returns for each of these pairs.
+    hidden: What `comparing.hidden` returns for each of these pairs.
     """
     first = recorders[0]
-    joint = [[math.nan] * len(one.pieces) for one in found]
+    joint = [[math.nan] * len(noise.pieces) for noise in hidden]
     twice: list[tuple[Place, Place, Place]] = []
-    for group in _groups(list(_values(recorders, pairs, found))):
-        if not any(one.change for one in group):
+    for group in _groups(list(_values(recorders, pairs, hidden))):
+        if not any(value.change for value in group):
             continue
         # The values in the output come first: what else the program computes does not fix them.
-        group.sort(key=lambda one: not one.is_released)
-        for one, before, mu in _new_parts(group):
-            if mu == math.inf and one.is_released and before is not None:
-                draw = first.pieces.draw_of(next(iter(one.factors)))
-                both = (first.place(pairs[each.which][0].moment) for each in (before, one))
-                twice.append((first.place(draw.moment), next(both), next(both)))
+        group.sort(key=lambda value: not value.is_released)
+        for value, earlier, mu in _new_parts(group):
+            if mu == math.inf and value.is_released and earlier is not None:
+                draw = first.pieces.draw_of(next(iter(value.factors)))
+                lines = (first.place(pairs[use.which][0].moment) for use in (earlier, value))
+                twice.append((first.place(draw.moment), next(lines), next(lines)))
                 mu = 0.0
-            joint[one.which][one.place] = mu
+            joint[value.which][value.position] = mu
     hidden = [
-        one if all(map(math.isnan, each)) else one._replace(joint=each)
-        for one, each in zip(found, joint)
+        noise if all(map(math.isnan, costs)) else noise._replace(joint=costs)
+        for noise, costs in zip(hidden, joint)
     ]
     return hidden, twice
 
@@ -95,39 +95,38 @@ def with_joint_costs(
 def _values(
     recorders: tuple[Recorder, Recorder],
     pairs: Sequence[tuple[Use, Use]],
-    found: Sequence[Hidden],
+    hidden: Sequence[Hidden],
 ) -> Iterator[_Value]:
-    """Yield the values with normal noise that is equal in both runs, if the first run adds or
-    repeats drawn numbers."""
+    """Yield the values with equal normal noise, if the first run adds or repeats drawn numbers."""
     pieces = recorders[0].pieces
     if not (pieces.parts or pieces.repeated):
         return
-    for which, ((one, other), each) in enumerate(zip(pairs, found)):
-        if one.kind != "add" or each.law != "normal":
+    for which, ((first_use, second_use), noise) in enumerate(zip(pairs, hidden)):
+        if first_use.kind != "add" or noise.law != "normal":
             continue
-        ids, counterparts = (np.ravel(use.ids).tolist() for use in (one, other))
-        factors, others = (np.ravel(use.factor).tolist() for use in (one, other))
-        operands = [np.asarray(use.operand, dtype=float) for use in (one, other)]
+        ids, counterparts = (np.ravel(use.ids).tolist() for use in (first_use, second_use))
+        factors, second_factors = (np.ravel(use.factor).tolist() for use in (first_use, second_use))
+        operands = [np.asarray(use.operand, dtype=float) for use in (first_use, second_use)]
         with np.errstate(all="ignore"):
             changes = np.ravel(operands[0] - operands[1]).tolist()
             sizes = np.ravel(np.abs(operands[0]) + np.abs(operands[1])).tolist()
-            values = np.ravel(np.asarray(one.value, dtype=float))
+            values = np.ravel(np.asarray(first_use.value, dtype=float))
             is_short = (values.astype(np.float32) == values).tolist()
-        for place, (number, counterpart) in enumerate(zip(ids, counterparts)):
+        for index, (number, counterpart) in enumerate(zip(ids, counterparts)):
             scaled, in_other_run = (
                 [factor * value for value in recorder.pieces.scaled_factors_of(part).values()]
                 for recorder, part, factor in zip(
-                    recorders, (number, counterpart), (factors[place], others[place])
+                    recorders, (number, counterpart), (factors[index], second_factors[index])
                 )
             )
-            rounding = _MAX_SPACINGS * (_SPACING_OF_FLOAT32 if is_short[place] else _SPACING)
+            rounding = _MAX_SPACINGS * (_SPACING_OF_FLOAT32 if is_short[index] else _SPACING)
             is_equal = len(scaled) == len(in_other_run) and np.allclose(
                 scaled, in_other_run, rtol=max(_MIN_SHARE, rounding), atol=0
             )
-            if is_equal and math.isfinite(math.hypot(*scaled)) and math.isfinite(changes[place]):
+            if is_equal and math.isfinite(math.hypot(*scaled)) and math.isfinite(changes[index]):
                 parts = dict(zip(pieces.factors_of(number), scaled))
-                error, is_released = rounding * sizes[place], each.released[place]
-                yield _Value(which, place, changes[place], parts, rounding, error, is_released)
+                error, is_released = rounding * sizes[index], noise.released[index]
+                yield _Value(which, index, changes[index], parts, rounding, error, is_released)
 
 
 def _groups(values: list[_Value]) -> Iterator[list[_Value]]:
@@ -135,52 +134,51 @@ def _groups(values: list[_Value]) -> Iterator[list[_Value]]:
     above: dict[int, int] = {}  # from a drawn number to another one of its group
 
     def root(part: int) -> int:
-        while (other := above.setdefault(part, part)) != part:
-            above[part] = above[other]
-            part = other
+        while (parent := above.setdefault(part, part)) != part:
+            above[part] = above[parent]
+            part = parent
         return part
 
-    for one in values:
-        roots = [root(part) for part in one.factors]
-        for each in roots:
-            above[each] = roots[0]
+    for value in values:
+        roots = [root(part) for part in value.factors]
+        for ancestor in roots:
+            above[ancestor] = roots[0]
     groups: dict[int, list[_Value]] = {}
-    for one in values:
-        groups.setdefault(root(next(iter(one.factors))), []).append(one)
+    for value in values:
+        groups.setdefault(root(next(iter(value.factors))), []).append(value)
     yield from (group for group in groups.values() if len(group) > 1)
 
 
 def _new_parts(group: list[_Value]) -> Iterator[tuple[_Value, _Value | None, float]]:
-    """Yield (value, value before, μ) for each value of a group: the μ of the part that is
-    independent of the values before, and the value before that fixes most of the rest. μ is
-    infinite if the value has no new part, but a new change; and for all values after the first 500
-    (`_MAX_VALUES`), whose μ is unknown."""
-    yield from ((one, None, math.inf) for one in group[_MAX_VALUES:])
+    """Yield (value, earlier value, μ): the part independent of the values before, what fixes it."""
+    # μ is infinite if the value has no new part, but a new change; and for all values after the
+    # first 500 (`_MAX_VALUES`), whose μ is unknown.
+    yield from ((value, None, math.inf) for value in group[_MAX_VALUES:])
     group = group[:_MAX_VALUES]
-    columns = {part: place for place, part in enumerate({p: 0 for v in group for p in v.factors})}
+    columns = {part: index for index, part in enumerate({p: 0 for v in group for p in v.factors})}
     basis: NDArray[np.float64] = np.zeros((0, len(columns)))
     changes: list[float] = []  # of the parts in `basis`, in units of their scales
     errors: list[float] = []  # the rounding errors of these changes
     owners: list[_Value] = []
-    for one in group:
+    for value in group:
         row = np.zeros(len(columns))
-        for part, factor in one.factors.items():
+        for part, factor in value.factors.items():
             row[columns[part]] = factor
-        rest, fixed = row, np.zeros(len(basis))
+        residual, fixed = row, np.zeros(len(basis))
         for _ in range(2):  # the second pass removes the rounding errors of the first
-            step = basis @ rest
-            rest, fixed = rest - step @ basis, fixed + step
-        before = owners[int(np.argmax(np.abs(fixed)))] if owners else None
+            step = basis @ residual
+            residual, fixed = residual - step @ basis, fixed + step
+        earlier = owners[int(np.argmax(np.abs(fixed)))] if owners else None
         known = float(fixed @ np.array(changes)) if changes else 0.0
-        error = one.error + (float(np.abs(fixed) @ np.array(errors)) if errors else 0.0)
-        shift = one.change - known
-        if abs(shift) <= max(error, _MIN_SHARE * max(abs(one.change), abs(known))):
+        error = value.error + (float(np.abs(fixed) @ np.array(errors)) if errors else 0.0)
+        shift = value.change - known
+        if abs(shift) <= max(error, _MIN_SHARE * max(abs(value.change), abs(known))):
             shift = 0.0
-        scale = float(np.linalg.norm(rest))
-        if scale <= max(_MIN_SHARE, one.rounding) * float(np.linalg.norm(row)):
-            yield one, before, math.inf if shift else 0.0
+        scale = float(np.linalg.norm(residual))
+        if scale <= max(_MIN_SHARE, value.rounding) * float(np.linalg.norm(row)):
+            yield value, earlier, math.inf if shift else 0.0
             continue
-        basis, changes = np.vstack([basis, rest / scale]), [*changes, shift / scale]
+        basis, changes = np.vstack([basis, residual / scale]), [*changes, shift / scale]
         errors.append(error / scale)
-        owners.append(one)
-        yield one, before, abs(shift) / scale
+        owners.append(value)
+        yield value, earlier, abs(shift) / scale

@@ -92,8 +92,8 @@ class Runs(NamedTuple):
     def filled(self) -> list[Place]:
         """The lines of noise that fills memory in place, such as the first weights of a model, and
         reaches the output by a way that is not followed."""
-        unused = (one for pair in self.coupled[:1] for one in pair.comparison.unused)
-        return [place for place, _, is_fill in unused if is_fill]
+        unused = (draw for pair in self.coupled[:1] for draw in pair.comparison.unused)
+        return [location for location, _, is_fill in unused if is_fill]
 
 
 @generators_kept()
@@ -138,7 +138,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
         frequent, rare = _on_branches(pairs, coupled, every)
         coupled += frequent
     return Runs(
-        [one._replace(comparison=one.comparison._replace(moved=())) for one in coupled],
+        [pair._replace(comparison=pair.comparison._replace(moved=())) for pair in coupled],
         draws=len(firsts[0].recorder.draws) if firsts else 0,
         keeps_state=keeps_state,
         constant_seeds=_constant(firsts, coupled),
@@ -190,12 +190,7 @@ class _Pairs:
         return self.coupler if forward else self.coupler._replace(inputs=self.coupler.inputs[::-1])
 
     def couple(self, coupler: Coupler, first: Run, forward: bool) -> Coupled:
-        """Run the second input with the noise of the first run. Return both runs as a pair, with
-        the noise and the random choices that explain how they differ.
-
-        coupler: Runs the mechanism. Its first input is the input of the first run.
-        forward: Whether the first run is on d1.
-        """
+        """Run the second input with the noise of the first run, and explain the differences."""
         second = coupler.run(1, reference=first, has_lines=True)
         alignment = alignment_of(first, second)
         if alignment:
@@ -241,20 +236,15 @@ class _Pairs:
 
     @property
     def adaptive(self) -> list[Coupled] | None:
-        """The adaptive pairs: pairs of runs in which a plain number replaces each noisy value that
-        the program combines with the data again. None if no noisy value was replaced, or if the
-        outputs of some adaptive pair differ."""
+        """The adaptive pairs; None if no noisy value was replaced, or if outputs differ."""
         return self._adaptive if self._severed and not self._is_refuted else None
 
     def add_adaptive(self, coupler: Coupler, pair: Coupled) -> None:
-        """Add a pair of runs to the list of adaptive pairs (for programs that combine a noisy value
-        with the data a second time). If the same noise hides two numbers that change by different
-        amounts between the runs, or if the scale of some noise depends on the data, this pair and
-        all later pairs are first run again with plain numbers in place of the noisy values."""
+        """Add a pair, run again with severed values once the same noise hides two changes."""
         if self._is_refuted:
             return
         comparison = pair.comparison
-        two_scales = any(one.scales[0] != one.scales[1] for one in comparison.hidden)
+        two_scales = any(noise.scales[0] != noise.scales[1] for noise in comparison.hidden)
         if comparison.twice or self._severed or two_scales:
             self._severed = self._severed.union(comparison.moved)
         for _ in range(_MAX_REPETITIONS if self._severed else 0):
@@ -265,36 +255,30 @@ class _Pairs:
         self._adaptive.append(pair)
 
     def confirm_adaptive(self) -> None:
-        """Check the adaptive pairs (pairs of runs with plain numbers in place of noisy values) with
-        24 more such pairs, with other noise: the outputs of a few pairs may be equal by chance. If
-        the outputs of a new pair differ, all adaptive pairs are dropped."""
+        """Check the adaptive pairs with 24 more: outputs of a few may be equal by chance."""
         for seed in range(_CONFIRMING_PAIRS if self._severed else 0):
             if self._is_refuted:
                 return
             self._again(self.coupler._replace(seed=_CONFIRMING_SEED + seed), forward=True)
 
     def _again(self, coupler: Coupler, forward: bool) -> Coupled:
-        own = coupler._replace(subject=coupler.subject._replace(severed=self._severed))
-        pair = self.couple(own, own.run(0, has_lines=True), forward)
-        is_by_effect = any(one.kind == "effect" for one in pair.comparison.hidden)
+        adapted = coupler._replace(subject=coupler.subject._replace(severed=self._severed))
+        pair = self.couple(adapted, adapted.run(0, has_lines=True), forward)
+        is_by_effect = any(noise.kind == "effect" for noise in pair.comparison.hidden)
         self._is_refuted = bool(pair.bare or pair.noised or is_by_effect)
         return pair
 
 
 def _with_effects(comparison: Comparison, effects: Effects, first: Run) -> Comparison:
-    """Return the comparison of two runs with `Effects.hidden` added: uniform numbers that the
-    program turns into noise with an inverse distribution function. Such a function may compare a
-    uniform number with a threshold, such as 1/2. This looks like a random choice of the program; it
-    is no longer counted as a choice, and the sign of the noise is not either.
-
-    first: The first of the two runs.
-    """
-    own = {piece for one in effects.hidden for piece in one.pieces}
+    """Return the comparison with `Effects.hidden`, and without the choices of their signs."""
+    # An inverse distribution function may compare a uniform number with a threshold, such as 1/2,
+    # which looks like a random choice of the program.
+    ids = {piece for noise in effects.hidden for piece in noise.pieces}
     recorder = first.recorder
     choices = [
-        one
-        for one in recorder.choices
-        if one.moment not in effects.decisions and not own.issuperset(np.ravel(one.ids))
+        choice
+        for choice in recorder.choices
+        if choice.moment not in effects.decisions and not ids.issuperset(np.ravel(choice.ids))
     ]
     return comparison._replace(
         hidden=[*comparison.hidden, *effects.hidden],
@@ -305,105 +289,91 @@ def _with_effects(comparison: Comparison, effects: Effects, first: Run) -> Compa
 def _on_branches(
     pairs: _Pairs, coupled: list[Coupled], every: list[Run]
 ) -> tuple[list[Coupled], list[OnRareBranch]]:
-    """Find values of the output that only one input gives, and only after one outcome of a random
-    choice. Return two lists: the pairs of runs that show such values after an outcome of
-    probability at least 0.1, and the values found after rarer outcomes. Both lists are empty if the
-    outputs of a pair in `coupled` differ already.
-
-    coupled: The pairs of runs so far.
-    every: The first run of each pair.
-    """
-    if not every or any(one.bare or one.noised or one.absorbed for one in coupled):
+    """Return the pairs with values of likely branches, and the values of rarer branches."""
+    if not every or any(pair.bare or pair.noised or pair.absorbed for pair in coupled):
         return [], []
 
     def couple_it(first: Run, forward: bool) -> Coupled:
         return pairs.couple(pairs.turned(forward), first, forward)
 
-    found = list(on_rare_branches(pairs.coupler, every[:2], couple_it, pairs.free))
-    frequent = [pair for one, pair in found if one.chance >= _MIN_COUNTED_PROBABILITY]
-    return frequent, [one for one, _ in found if one.chance < _MIN_COUNTED_PROBABILITY]
+    branches = list(on_rare_branches(pairs.coupler, every[:2], couple_it, pairs.free))
+    frequent = [pair for branch, pair in branches if branch.chance >= _MIN_COUNTED_PROBABILITY]
+    return frequent, [branch for branch, _ in branches if branch.chance < _MIN_COUNTED_PROBABILITY]
 
 
 def _uncalled(firsts: list[Run]) -> list[str]:
     calls = firsts[0].recorder.calls if firsts else {}
-    return [name for name in calls if not any(one.recorder.calls.get(name) for one in firsts)]
+    return [name for name in calls if not any(run.recorder.calls.get(name) for run in firsts)]
 
 
 def _is_repeated(use: Use, again: Recorder) -> bool:
-    """Return whether noise is added to, or compared with, the same number in two runs on the same
-    input.
-
-    use: The addition or comparison in the first run.
-    again: The records of the second run.
-    """
-    other = again.by_moment.get(use.moment)
-    if not isinstance(other, Use) or np.shape(other.operand) != np.shape(use.operand):
+    """Return whether two runs on the same input add noise to the same number at a use."""
+    repeated = again.by_moment.get(use.moment)
+    if not isinstance(repeated, Use) or np.shape(repeated.operand) != np.shape(use.operand):
         return False
-    one, two = (np.asarray(each.operand, dtype=float) for each in (use, other))
-    return bool(np.allclose(one, two, rtol=1e-9, atol=1e-9, equal_nan=True))
+    operand, repeated_operand = (
+        np.asarray(addition.operand, dtype=float) for addition in (use, repeated)
+    )
+    return bool(np.allclose(operand, repeated_operand, rtol=1e-9, atol=1e-9, equal_nan=True))
 
 
 def _keeps_state(coupler: Coupler, first: Run) -> bool:
-    """Return whether a second run on the same input with the same noise differs from the first run.
-    The mechanism then keeps state between calls, or draws noise that is not recorded."""
+    """Return whether a second run with the same input and noise differs from the first."""
+    # The mechanism then keeps state between calls, or draws noise that is not recorded.
     again = coupler.run(0, reference=first, has_lines=True)
     if first.error is not None and again.error is not None:
         return False
     return (
         len(again.recorder.draws) != len(first.recorder.draws)
-        or not all(_is_repeated(one, again.recorder) for one in first.recorder.uses)
+        or not all(_is_repeated(use, again.recorder) for use in first.recorder.uses)
         or not same_output(first, again)
     )
 
 
 def _constant(firsts: list[Run], coupled: list[Coupled]) -> list[tuple[Place, str, str]]:
-    """Return (line, function, seed) for each constant seed: a seed that a random generator gets in
-    all runs on d1, although each run should have other noise.
-
-    Some functions take the seed at each draw, such as the functions of JAX, which take a key. A
-    constant seed of such a function is returned only if its noise hides a change between the
-    inputs, and if all other draws have constant seeds, too. Otherwise it may be intended: a model
-    may begin with the same random weights in each run.
-
-    firsts: The runs on d1.
-    coupled: The pairs of runs with the same noise.
-    """
+    """Return (line, function, seed) for each seed that is the same in all runs on d1."""
+    # Some functions take the seed at each draw, such as those of JAX, which take a key. Such a seed
+    # is returned only if its noise hides a change between the inputs, and if all other draws have
+    # constant seeds, too. Otherwise it may be intended: a model may begin with the same random
+    # weights in each run.
     if len(firsts) < 2:
         return []
     every = [
-        {(spot, name, repr(seed)[:60]) for spot, name, seed in one.recorder.seeds} for one in firsts
+        {(spot, name, repr(seed)[:60]) for spot, name, seed in run.recorder.seeds} for run in firsts
     ]
     common = set.intersection(*every)
-    drawn = {(one.moment[1], one.primitive) for one in firsts[0].recorder.draws}
+    drawing = {(draw.moment[1], draw.primitive) for draw in firsts[0].recorder.draws}
     changing = {(spot, name) for seeds in every for spot, name, _ in seeds - common}
-    is_all = drawn <= {(spot, name) for spot, name, _ in common} - changing
-    hiding = {one.draw for pair in coupled for one in pair.comparison.hidden if any(one.shifts)}
+    is_all = drawing <= {(spot, name) for spot, name, _ in common} - changing
+    hiding = {
+        noise.draw for pair in coupled for noise in pair.comparison.hidden if any(noise.shifts)
+    }
     return [
         (place_of(spot), name, seed)
         for spot, name, seed in common
-        if (spot, name) not in drawn or (is_all and place_of(spot) in hiding)
+        if (spot, name) not in drawing or (is_all and place_of(spot) in hiding)
     ]
 
 
 def _not_understood(firsts: list[Run]) -> list[tuple[Place, str]]:
-    found: dict[tuple[Any, str], Place] = {}
-    for one in firsts:
-        for spot, what in one.recorder.not_understood:
-            found.setdefault((spot, what), place_of(spot))
-        for draw in one.recorder.draws:
+    locations: dict[tuple[Any, str], Place] = {}
+    for first in firsts:
+        for spot, what in first.recorder.not_understood:
+            locations.setdefault((spot, what), place_of(spot))
+        for draw in first.recorder.draws:
             if isinstance(draw, Draw) and draw.law == "unknown":
-                found.setdefault((draw.moment[1], draw.primitive), place_of(draw.moment[1]))
-    return [(place, what) for (_, what), place in found.items()]
+                locations.setdefault((draw.moment[1], draw.primitive), place_of(draw.moment[1]))
+    return [(location, what) for (_, what), location in locations.items()]
 
 
 def _inside_libraries(firsts: list[Run]) -> tuple[str, ...]:
-    opaque = (one for run in firsts for one in run.recorder.draws if one.law == OPAQUE)
-    return tuple(dict.fromkeys(one.primitive for one in opaque))
+    opaque = (draw for run in firsts for draw in run.recorder.draws if draw.law == OPAQUE)
+    return tuple(dict.fromkeys(draw.primitive for draw in opaque))
 
 
 _KINDS: dict[str, Any] = {
-    one.__name__: one
-    for one in (
+    kind.__name__: kind
+    for kind in (
         *(Runs, Coupled, Absorbed, Comparison, Hidden, Chosen, ControlFlow, Place, Laws),
         *(ThresholdLeak, Selected, OnRareBranch),
     )
@@ -424,12 +394,12 @@ def read(data: bytes) -> Runs:
     """Return the results that `written` encoded as JSON. Raises ValueError if the data are
     malformed."""
     try:
-        found = _made(json.loads(data))
+        runs = _decoded(json.loads(data))
     except (TypeError, KeyError, RecursionError) as error:
         raise ValueError(f"malformed runs ({error})") from None
-    if not isinstance(found, Runs):
-        raise ValueError(f"{type(found).__name__} in place of runs")
-    return found
+    if not isinstance(runs, Runs):
+        raise ValueError(f"{type(runs).__name__} in place of runs")
+    return runs
 
 
 def _plain(value: Any) -> Any:
@@ -443,19 +413,19 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return list(map(_plain, value))
     if isinstance(value, dict):
-        return {"dict": [[_plain(key), _plain(one)] for key, one in value.items()]}
+        return {"dict": [[_plain(key), _plain(item)] for key, item in value.items()]}
     if isinstance(value, np.ndarray):
         return list(map(_plain, np.ravel(value)[:_SHOWN_ENTRIES].tolist()))
     return repr(value)[:_SHOWN_CHARACTERS]
 
 
-def _made(node: Any) -> Any:
+def _decoded(node: Any) -> Any:
     if isinstance(node, list):
-        return list(map(_made, node))
+        return list(map(_decoded, node))
     if not isinstance(node, dict):
         return node
     ((name, parts),) = node.items()
     if name == "dict":
-        return {_made(key): _made(one) for key, one in parts}
-    made = map(_made, parts)
-    return tuple(made) if name == "tuple" else _KINDS[name](*made)
+        return {_decoded(key): _decoded(item) for key, item in parts}
+    fields = map(_decoded, parts)
+    return tuple(fields) if name == "tuple" else _KINDS[name](*fields)

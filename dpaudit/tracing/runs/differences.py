@@ -62,8 +62,8 @@ class Hidden(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A discrete random choice that both runs of a pair make. It is a coin (a comparison of a
-    uniform number with a threshold), an array of coins, or a draw from few outcomes.
+    """A discrete random choice that both runs of a pair make. It is a coin, an array of coins, or a
+    draw from few outcomes.
 
     place: The line of the choice.
     primitive: The name of the function that makes the choice, or `coin`.
@@ -96,7 +96,7 @@ class ControlFlow(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The differences between two runs with the same noisy values (sums of noise and a number).
+    """The differences between two runs with the same noisy values.
 
     hidden: The noise of both runs, with the numbers to which it is added.
     chosen: The discrete random choices of both runs.

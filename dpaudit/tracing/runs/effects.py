@@ -94,9 +94,9 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> Effects:
     value of this number, a run on the second input gives the entry of the first run. The entry may
     also depend on random choices with few outcomes, such as the sign of the noise."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
-    both = [one.parts.get(name) for name in names for one in (first, second)]
+    entries = [run.parts.get(name) for name in names for run in (first, second)]
     pieces = list(islice(_pieces(second), _MAX_PIECES + 1))
-    are_numbers = all(isinstance(one, (int, float)) for one in both)
+    are_numbers = all(isinstance(value, (int, float)) for value in entries)
     if len(names) > _MAX_PARTS or len(pieces) > _MAX_PIECES or not are_numbers:
         return Effects([])
 
@@ -112,33 +112,33 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> Effects:
     hidden: list[Hidden] = []
     counted: set[Moment] = set()
     for name in names:
-        own = [one for one, run in zip(pieces, moved) if len(pieces) == 1 or is_moved(name, run)]
-        one = own[0] if len(own) == 1 else None
-        if one is None or one.ends is None:
+        candidates = [p for p, run in zip(pieces, moved) if len(pieces) == 1 or is_moved(name, run)]
+        piece = candidates[0] if len(candidates) == 1 else None
+        if piece is None or piece.ends is None:
             return Effects([])
-        chosen = [each for each, runs in flipped if any(is_moved(name, *run) for run in runs)]
+        chosen = [choice for choice, runs in flipped if any(is_moved(name, *run) for run in runs)]
         values = float(first.parts[name]), float(second.parts[name])
         ways = _ways(chosen)
         wanted = [
-            _Wanted(partial(_at, run_with, one.entry, way), name, values, one.ends)
+            _Wanted(partial(_at, run_with, piece.entry, way), name, values, piece.ends)
             for way, _ in ways
         ]
-        numbers = [each.found() for each in wanted]
+        numbers = [search.solution() for search in wanted]
         index = next((i for i, number in enumerate(numbers) if number is not None), None)
         if index is None:
             return Effects([])
-        for entry, value in {**ways[index][0], one.entry: numbers[index]}.items():
+        for entry, value in {**ways[index][0], piece.entry: numbers[index]}.items():
             overrides.setdefault(entry, value)
-        reached.append((wanted[index], overrides[one.entry]))
-        counted.update(each.entry[0] for each in chosen if len(ways) > 1)
+        reached.append((wanted[index], overrides[piece.entry]))
+        counted.update(choice.entry[0] for choice in chosen if len(ways) > 1)
         densities = [
-            _density(wanted, [one.value, *(each.found(0) for each in wanted[1:])], ways, 0),
+            _density(wanted, [piece.value, *(s.solution(0) for s in wanted[1:])], ways, 0),
             _density(wanted, numbers, ways, 1),
         ]
-        hidden.append(_hidden(first, second, name, one, densities))
+        hidden.append(_hidden(first, second, name, piece, densities))
     again = run_with(overrides, 1)
     are_equal = same_output(first, again, besides=names)
-    is_found = are_equal and all(one.is_reached(at, run=again) for one, at in reached)
+    is_found = are_equal and all(search.is_reached(at, run=again) for search, at in reached)
     return Effects(hidden, frozenset(counted)) if is_found else Effects([])
 
 
@@ -149,29 +149,29 @@ def _effects_of_all(
     names: list[str],
     is_moved: Callable[..., bool],
 ) -> tuple[list[Run], list[tuple[_Decision, list[tuple[Run, int]]]]]:
-    """Return a run with another value of each drawn number, and each random choice with the runs
-    that have its other outcomes, on either input."""
+    """Return the runs with other values of the drawn numbers, and of the random choices."""
     every = _decisions(recorder)
     # A number counts as the outcome of its comparison with another number if it has no other
     # effect on the output.
     moved = [
-        run_with({one.entry: one.elsewhere, **_held(every, one, recorder)}, 1) for one in pieces
+        run_with({piece.entry: piece.elsewhere, **_held(every, piece, recorder)}, 1)
+        for piece in pieces
     ]
     effective = [
-        one
-        for one, run in zip(pieces, moved)
+        piece
+        for piece, run in zip(pieces, moved)
         if len(pieces) == 1 or any(is_moved(name, run) for name in names)
     ]
-    held = {entry for one in effective for entry in _held(every, one, recorder)}
-    decisions = [one for one in every if one.entry not in held]
+    held = {entry for piece in effective for entry in _held(every, piece, recorder)}
+    decisions = [decision for decision in every if decision.entry not in held]
     flipped = [
         [
-            (run_with({one.entry: value}, which), which)
-            for value, _ in one.outcomes
-            if value != one.value
+            (run_with({decision.entry: value}, which), which)
+            for value, _ in decision.outcomes
+            if value != decision.value
             for which in (0, 1)
         ]
-        for one in decisions
+        for decision in decisions
     ]
     return moved, list(zip(decisions, flipped))
 
@@ -187,40 +187,44 @@ class _Decision(NamedTuple):
 
 def _decisions(recorder: Recorder) -> list[_Decision]:
     """Return the coins and choices of a run; an empty list if there are too many."""
-    found: list[_Decision] = []
+    decisions: list[_Decision] = []
     for coin in recorder.choices:
-        every = (np.ravel(each).tolist() for each in (coin.values, coin.probability, coin.ids))
-        for place, (value, p, number) in enumerate(zip(*every)):
+        every = (np.ravel(column).tolist() for column in (coin.values, coin.probability, coin.ids))
+        for index, (value, p, number) in enumerate(zip(*every)):
             if 0 < p < 1:
                 coins = (True, p), (False, 1 - p)
-                found.append(_Decision((coin.moment, place), value, coins, (number,)))
+                decisions.append(_Decision((coin.moment, index), value, coins, (number,)))
     for draw in recorder.draws:
-        for place, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
-            law = tuple((each, p) for each, p in draw.outcomes or () if p > 0)
-            found.append(_Decision((draw.moment, place), value, law))
-    return found if sum(len(one.outcomes) for one in found) <= _MAX_OUTCOMES else []
+        for index, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
+            law = tuple((outcome, p) for outcome, p in draw.outcomes or () if p > 0)
+            decisions.append(_Decision((draw.moment, index), value, law))
+    return (
+        decisions if sum(len(decision.outcomes) for decision in decisions) <= _MAX_OUTCOMES else []
+    )
 
 
 def _held(decisions: list[_Decision], piece: _Piece, recorder: Recorder) -> dict[Entry, Any]:
     """Return the outcomes, as they are, of the comparisons of a drawn number."""
-    number = piece.draw.first + piece.place
+    number = piece.draw.first + piece.position
     return {
-        one.entry: one.value
-        for one in decisions
-        if any(number in recorder.pieces.parts_of(each) for each in one.ids)
+        decision.entry: decision.value
+        for decision in decisions
+        if any(number in recorder.pieces.parts_of(compared) for compared in decision.ids)
     }
 
 
 def _ways(decisions: list[_Decision]) -> list[tuple[dict[Entry, Any], float]]:
-    """Return (outcomes, probability) for each combination of outcomes, the present one first. If
-    there are too many, return the present one alone."""
-    many = math.prod(len(one.outcomes) for one in decisions)
-    present = {one.entry: one.value for one in decisions}
-    if not decisions or many > _MAX_WAYS:
+    """Return (outcomes, probability) of each combination, or the present one if there are many."""
+    count = math.prod(len(decision.outcomes) for decision in decisions)
+    present = {decision.entry: decision.value for decision in decisions}
+    if not decisions or count > _MAX_WAYS:
         return [({}, 1.0)]
     ways = [
-        ({one.entry: v for one, (v, _) in zip(decisions, each)}, math.prod(p for _, p in each))
-        for each in product(*(one.outcomes for one in decisions))
+        (
+            {decision.entry: v for decision, (v, _) in zip(decisions, combination)},
+            math.prod(p for _, p in combination),
+        )
+        for combination in product(*(decision.outcomes for decision in decisions))
     ]
     return sorted(ways, key=lambda way: way[0] != present)
 
@@ -231,16 +235,12 @@ def _density(
     ways: list[tuple[dict[Entry, Any], float]],
     which: int,
 ) -> _Slope | None:
-    """Return the density of the wanted entry on an input, with its relative error; None if it
-    cannot be computed precisely.
-
-    numbers: The uniform number that gives the entry in each way; None where none does.
-    """
+    """Return the density of the wanted entry on an input; None if it is not precise."""
     total, error = 0.0, 0.0
-    for each, number, (_, chance) in zip(wanted, numbers, ways):
+    for search, number, (_, chance) in zip(wanted, numbers, ways):
         if number is None:
             continue
-        slope = each.slope(number, which)
+        slope = search.slope(number, which)
         if slope is None or not slope.value:
             return None
         total += chance / abs(slope.value)
@@ -278,15 +278,15 @@ def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place,
         for moment in {moment for moment, _ in moved}:
             draw = recorder.by_moment[moment]
             recorder.by_moment[moment] = draw._replace(values=np.array(draw.values))
-        for (moment, place), value in moved.items():
-            recorder.by_moment[moment].values.flat[place] = value
+        for (moment, index), value in moved.items():
+            recorder.by_moment[moment].values.flat[index] = value
         again = coupler.run(1, reference=first._replace(recorder=recorder))
         if again.error is not None or _drawn(again) != _drawn(first):
             continue  # the program refused the moved noise, or drew again in its place
         names = [name for name in every if not _is_equal(name, second, again)]
         for seed in range(_CONFIRMING_SEED, _CONFIRMING_SEED + _CONFIRMING_RUNS if names else 0):
-            other = coupler.run(0, values, seed=seed)
-            names = [name for name in names if _is_equal(name, first, other)]
+            new_run = coupler.run(0, values, seed=seed)
+            names = [name for name in names if _is_equal(name, first, new_run)]
         if names:
             return ((place_of(next(iter(values))[0][1]), place_of(added), names[0]),)
     return ()
@@ -299,9 +299,9 @@ def lost_fills(coupler: Coupler, first: Run) -> frozenset[Moment]:
     fills: dict[Spot, dict[Entry, float]] = {}
     unused = {draw.moment for draw in unused_draws(first.recorder) if draw.is_fill}
     for piece in _pieces(first) if unused else ():
-        if piece.draw.moment in unused and piece.place < _MAX_PIECES:
+        if piece.draw.moment in unused and piece.position < _MAX_PIECES:
             fills.setdefault(piece.draw.moment[1], {})[piece.entry] = piece.elsewhere
-    together = {entry: value for each in fills.values() for entry, value in each.items()}
+    together = {entry: value for overrides in fills.values() for entry, value in overrides.items()}
     if not unused or same_output(first, coupler.run(0, together)):
         return frozenset(unused)
     lost = {
@@ -313,61 +313,61 @@ def lost_fills(coupler: Coupler, first: Run) -> frozenset[Moment]:
 
 
 def _drawn(run: Run) -> list[Moment]:
-    return [one.moment for one in run.recorder.draws]
+    return [draw.moment for draw in run.recorder.draws]
 
 
 def _moved(coupler: Coupler, first: Run, second: Run) -> dict[Spot, tuple[dict[Entry, Any], ...]]:
-    """Return the drawn numbers that hide a change of a released value, by the instruction that adds
-    them: (their values, the values that give equal noisy values for the second input)."""
+    """Return (values, values that hide the change) of released noise, by instruction."""
     recorder, outputs = first.recorder, {*first.parts.values()}
     # Other noise, added later, may be small beside this noise. It still hides the value, unless the
     # output contains the value exactly.
-    summed = {one for a, _, b, _ in recorder.pieces.parts.values() for one in (a, b)}
-    found: dict[Any, tuple[dict[Any, Any], ...]] = {}
-    for one, other in matched(recorder, second.recorder, dict(coupler.alignment or {})):
-        steps = needed_changes(one, other)
-        if one.kind != "add" or steps is None or not np.any(steps):
+    summed = {number for a, _, b, _ in recorder.pieces.parts.values() for number in (a, b)}
+    changes: dict[Any, tuple[dict[Any, Any], ...]] = {}
+    for first_use, second_use in matched(recorder, second.recorder, dict(coupler.alignment or {})):
+        steps = needed_changes(first_use, second_use)
+        if first_use.kind != "add" or steps is None or not np.any(steps):
             continue
-        are_moved = are_released(first, one) & (np.ravel(steps) != 0)
-        moved_ones = (np.ravel(each)[are_moved] for each in (one.ids, one.value, steps))
+        are_moved = are_released(first, first_use) & (np.ravel(steps) != 0)
+        moved_ones = (
+            np.ravel(column)[are_moved] for column in (first_use.ids, first_use.value, steps)
+        )
         for number, value, step in zip(*moved_ones):
             draw = recorder.pieces.draw_of(number)
             is_shown = number not in summed or value in outputs
             if is_shown and number not in recorder.pieces.parts and draw.values is not None:
                 entry = draw.moment, number - draw.first
-                values, moved = found.setdefault(one.moment[1], ({}, {}))
+                values, moved = changes.setdefault(first_use.moment[1], ({}, {}))
                 values[entry] = np.ravel(draw.values)[entry[1]].item()
                 moved[entry] = values[entry] + step.item()
-    return found
+    return changes
 
 
-def _is_equal(name: str, one: Run, other: Run) -> bool:
-    return same(one.parts.get(name, Missing), other.parts.get(name, Missing))
+def _is_equal(name: str, first: Run, second: Run) -> bool:
+    return same(first.parts.get(name, Missing), second.parts.get(name, Missing))
 
 
 class _Piece(NamedTuple):
     """A number that a run draws.
 
     draw: The record of the call that draws it.
-    place: The index of the number among the numbers of this call.
+    position: The index of the number among the numbers of this call.
     value: The number.
     ends: The lower and upper end of its range if the number is uniform; None for another
         distribution.
     """
 
     draw: Draw
-    place: int
+    position: int
     value: float
     ends: tuple[float, float] | None
 
     @property
     def entry(self) -> Any:
-        return self.draw.moment, self.place
+        return self.draw.moment, self.position
 
     @property
     def elsewhere(self) -> float:
-        """Another possible value of the number. A run with this value shows whether the output
-        depends on the number."""
+        """Another possible value of the number, which shows whether the output depends on it."""
         if self.ends is not None:
             low, width = self.ends[0], self.ends[1] - self.ends[0]
             return low + ((self.value - low) / width + _SHIFT) % 1 * width
@@ -381,20 +381,21 @@ def _at(
 
 
 def _hidden(
-    first: Run, second: Run, name: str, one: _Piece, densities: Sequence[_Slope | None]
+    first: Run, second: Run, name: str, piece: _Piece, densities: Sequence[_Slope | None]
 ) -> Hidden:
-    """Return the record of a uniform number that hides the difference of one entry of the output.
-
-    one: The uniform number that the first run drew.
-    densities: The density of the first run's entry on either input.
-    """
-    draw = one.draw
+    """Return the record of a uniform number that hides the difference of one entry."""
+    draw = piece.draw
     cost = None
-    before, after = densities
-    if before is not None and after is not None:
-        cost = max(0.0, abs(math.log(before.value / after.value)) - before.error - after.error)
+    first_density, second_density = densities
+    if first_density is not None and second_density is not None:
+        cost = max(
+            0.0,
+            abs(math.log(first_density.value / second_density.value))
+            - first_density.error
+            - second_density.error,
+        )
     scales = np.broadcast_to(draw.scale or math.nan, np.shape(draw.values))
-    scale = float(np.ravel(scales)[one.place])
+    scale = float(np.ravel(scales)[piece.position])
     where = first.recorder.place(draw.moment)
     return Hidden(
         draw=where,
@@ -406,25 +407,24 @@ def _hidden(
         shifts=[abs(first.parts[name] - second.parts[name])],
         scales=([scale], [scale]),
         released=[True],
-        pieces=[draw.first + one.place],
+        pieces=[draw.first + piece.position],
         parameters=(dict(draw.parameters), dict(draw.parameters)),
         cost=cost,
     )
 
 
 def _pieces(second: Run) -> Iterator[_Piece]:
-    """Yield a `_Piece`, which describes a drawn number, for each float that a run draws. Drawn
-    integers are skipped."""
+    """Yield a `_Piece` for each float that a run draws."""
     for draw in second.recorder.draws:
         if draw.values is not None and np.asarray(draw.values).dtype.kind == "f":
             shape = np.shape(draw.values)
             low = np.ravel(np.broadcast_to(draw.parameters.get("low", 0.0), shape))
             width = np.ravel(np.broadcast_to(draw.scale or math.nan, shape))
-            for place, value in enumerate(np.ravel(draw.values).tolist()):
+            for index, value in enumerate(np.ravel(draw.values).tolist()):
                 ends = None
-                if draw.law == "uniform" and width[place] > 0:
-                    ends = float(low[place]), float(low[place] + width[place])
-                yield _Piece(draw, place, float(value), ends)
+                if draw.law == "uniform" and width[index] > 0:
+                    ends = float(low[index]), float(low[index] + width[index])
+                yield _Piece(draw, index, float(value), ends)
 
 
 class _Wanted(NamedTuple):
@@ -443,37 +443,28 @@ class _Wanted(NamedTuple):
     values: tuple[float, float]
     ends: tuple[float, float]
 
-    def found(self, which: int = 1) -> float | None:
-        """Return the value of the uniform number that gives the wanted entry of the output: the
-        entry of the first run. Return None if the search does not find it: no two neighbouring
-        points of the grid `_DISTANCES` enclose it, or a jump of the output is there instead.
-
-        which: The index of the input.
-        """
+    def solution(self, which: int = 1) -> float | None:
+        """Return the uniform number that gives the wanted entry, if the search finds it."""
+        # It finds none if no two neighbouring points of the grid `_DISTANCES` enclose the number,
+        # or if a jump of the output is there instead.
         for end in (0, 1):
-            before: tuple[float, bool] | None = None
+            previous: tuple[float, bool] | None = None
             for distance in _DISTANCES:
                 is_below = self._is_below(end, distance, which)
                 if is_below is None:
-                    before = None
+                    previous = None
                     continue
-                if before is not None and before[1] != is_below:
-                    number = self._bisected(end, before[0], distance, before[1], which)
+                if previous is not None and previous[1] != is_below:
+                    number = self._bisected(end, previous[0], distance, previous[1], which)
                     is_reached = number is not None and self.is_reached(number, which)
                     return number if is_reached else None
-                before = distance, is_below
+                previous = distance, is_below
         return None
 
     def is_reached(self, number: float, which: int = 1, run: Run | None = None) -> bool:
-        """Return whether a run on an input gives the entry `name` of the first run's
-        output, if the uniform number has the value `number`.
-
-        Near an end of the range, floats may be too far apart to give the entry exactly. Then it may
-        differ by at most 1 % (`_MISSED_SHARE`) of the difference that the noise hides.
-
-        which: The index of the input.
-        run: A run on this input with this value; None to make one.
-        """
+        """Return whether the uniform number `number` gives the wanted entry on an input."""
+        # Near an end of the range, floats may be too far apart to give the entry exactly. Then it
+        # may differ by at most 1 % (`_MISSED_SHARE`) of the difference that the noise hides.
         value = _part(run or self.at(number, which), self.name)
         if value is None or same(value, self.values[0]):
             return value is not None
@@ -481,13 +472,7 @@ class _Wanted(NamedTuple):
         return _spacings(number, self.ends) < _COARSE_SPACINGS and missed <= _MISSED_SHARE * hidden
 
     def slope(self, number: float, which: int) -> _Slope | None:
-        """Return the derivative of the entry `name` of the output with respect to a uniform random
-        number, at its value `number`. Return None if the derivative is 0 or cannot be computed
-        precisely.
-
-        which: The index of the input on which the mechanism runs: 0 for the first, 1 for the
-            second.
-        """
+        """Return the derivative of the entry at a uniform number; None if 0 or not precise."""
         spacings = _spacings(number, self.ends)
         share = max(_STEP_SHARE, _MIN_STEP_SPACINGS / max(spacings, 1.0))
         if share > _MAX_STEP_SHARE:
@@ -515,15 +500,7 @@ class _Wanted(NamedTuple):
     def _bisected(
         self, end: int, near: float, far: float, is_below: bool, which: int
     ) -> float | None:
-        """Find by bisection the uniform number that gives the wanted entry of the output. Return
-        None if a run does not have this entry.
-
-        end: The end of the range from which distances are measured: 0 for the lower, 1 for the
-            upper end.
-        near, far: Two distances of uniform numbers to this end, between which the result lies.
-        is_below: Whether the entry at the distance `near` is less than the wanted entry.
-        which: The index of the input.
-        """
+        """Find by bisection the number that gives the wanted entry, between two distances."""
         # Make all bisection steps, even after the output equals the wanted entry up to rounding:
         # the privacy cost is computed from the slope of the output at the uniform number. Where the
         # output is steep, a small error of this number changes the slope.
@@ -545,13 +522,12 @@ class _Slope(NamedTuple):
 
 
 def _spacings(number: float, ends: tuple[float, float]) -> float:
-    """Return the distance of a uniform number to the nearer end of its range, in spacings of
-    floats at this number."""
+    """Return the distance of a number to the nearer end of its range, in spacings of floats."""
     return min(number - ends[0], ends[1] - number) / float(np.spacing(abs(number)))
 
 
-def _part(one: Run, name: str) -> float | None:
-    value = one.parts.get(name)
+def _part(run: Run, name: str) -> float | None:
+    value = run.parts.get(name)
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
@@ -571,50 +547,46 @@ def by_range(coupler: Coupler, comparison: Comparison, first: Run) -> Comparison
     first: The first of the two runs.
     """
     hidden = [
-        one._replace(released=[False] * len(one.released))
-        if _may_be_released(one) and not _is_at_its_ends(coupler, one, first)
-        else one
-        for one in comparison.hidden
+        noise._replace(released=[False] * len(noise.released))
+        if _may_be_released(noise) and not _is_at_its_ends(coupler, noise, first)
+        else noise
+        for noise in comparison.hidden
     ]
     return comparison._replace(hidden=hidden)
 
 
-def _may_be_released(one: Hidden) -> bool:
-    is_moved = any(map(all, zip(one.released, one.shifts)))
-    return one.law == "uniform" and one.kind != "effect" and is_moved
+def _may_be_released(noise: Hidden) -> bool:
+    is_moved = any(map(all, zip(noise.released, noise.shifts)))
+    return noise.law == "uniform" and noise.kind != "effect" and is_moved
 
 
-def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
-    number = one.pieces[[*map(all, zip(one.released, one.shifts))].index(True)]
+def _is_at_its_ends(coupler: Coupler, noise: Hidden, first: Run) -> bool:
+    number = noise.pieces[[*map(all, zip(noise.released, noise.shifts))].index(True)]
     draw = first.recorder.pieces.draw_of(number)
     if draw.values is None:
         return False
-    place, shape = number - draw.first, np.shape(draw.values)
+    index, shape = number - draw.first, np.shape(draw.values)
     low, width = (
-        float(np.ravel(np.broadcast_to(each, shape))[place])
-        for each in (draw.parameters.get("low", 0.0), draw.scale)
+        float(np.ravel(np.broadcast_to(value, shape))[index])
+        for value in (draw.parameters.get("low", 0.0), draw.scale)
     )
     for end in (low + _END_SHARE * width, low + (1 - _END_SHARE) * width):
         for which in (0, 1):
-            entry = draw.moment, place
+            entry = draw.moment, index
             if _shown(coupler.run(which, {entry: end}), entry) != _shown(first, entry):
                 return False
     return True
 
 
-def _shown(one: Run, entry: Entry) -> set[Spot]:
-    """Return the instructions that add a drawn number to another number, or compare the two, and
-    whose noisy value (the sum or, for a comparison, the difference) is in the output of the run.
-
-    entry: The moment of the draw, and the index of the number in the draw.
-    """
-    draw = one.recorder.by_moment.get(entry[0])
+def _shown(run: Run, entry: Entry) -> set[Spot]:
+    """Return the instructions that use a drawn number, and whose noisy value is in the output."""
+    draw = run.recorder.by_moment.get(entry[0])
     if draw is None:
         return set()
     number = draw.first + entry[1]
-    uses = [use for use in one.recorder.uses if number in np.ravel(use.ids)]
+    uses = [use for use in run.recorder.uses if number in np.ravel(use.ids)]
     return {
-        use.moment[1] for use in uses if are_released(one, use)[np.ravel(use.ids) == number].any()
+        use.moment[1] for use in uses if are_released(run, use)[np.ravel(use.ids) == number].any()
     }
 
 
@@ -641,7 +613,7 @@ _RARE = {
 
 
 def is_decided(
-    both: tuple[Sequence[Run], Sequence[Run]],
+    runs: tuple[Sequence[Run], Sequence[Run]],
     rare: Callable[[int], Sequence[Run] | None],
     valued: Callable[[Run], Any],
 ) -> bool:
@@ -650,15 +622,15 @@ def is_decided(
     The result is True if, in runs with rare noise, each input gives a value that the other input
     gave in its earlier runs. It is also True if there are too many such runs to make them.
 
-    both: The earlier runs on d1 and on d2.
+    runs: The earlier runs on d1 and on d2.
     rare: A function from the index of an input to the runs that `rare_runs` returns.
     valued: A function from a run to its value.
     """
     for which in (0, 1):
-        wanted = [valued(one) for one in both[1 - which]]
+        wanted = [valued(run) for run in runs[1 - which]]
         tried = rare(which)
         if tried is not None and not any(
-            _alike(valued(one), other) for one in tried for other in wanted
+            _alike(valued(run), value) for run in tried for value in wanted
         ):
             return False
     return True
@@ -674,27 +646,20 @@ def rare_runs(coupler: Coupler, which: int, first: Run) -> list[Run] | None:
     which: The index of the input.
     first: A run on this input with the coupler's seed, which the further runs have, too.
     """
-    others = list(islice(_other_outcomes(first.recorder), _MAX_OUTCOMES + 1))
-    if len(others) > _MAX_OUTCOMES:
+    settings = list(islice(_other_outcomes(first.recorder), _MAX_OUTCOMES + 1))
+    if len(settings) > _MAX_OUTCOMES:
         return None
-    if len(together := {key: value for one in others for key, value in one.items()}) > 1:
-        others.append(together)
-    return [coupler.run(which, one) for one in (*others, *_rare(first.recorder))]
+    if len(together := {key: value for setting in settings for key, value in setting.items()}) > 1:
+        settings.append(together)
+    return [coupler.run(which, setting) for setting in (*settings, *_rare(first.recorder))]
 
 
-def _alike(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and same(one, other)
+def _alike(first: Any, second: Any) -> bool:
+    return type(first) is type(second) and same(first, second)
 
 
 def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
-    """Yield settings of the noise for further runs: mappings from the key of a drawn number to the
-    value that it gets.
-
-    Only numbers that the run compares with another number are set. The value is the quantile of the
-    number's distribution for 10⁻⁴ or for 1 - 10⁻⁴. For either probability, each number is set
-    alone, and then all of them are set together. The key is (moment of the draw, index in the
-    draw); a moment is (kind, instruction, number of earlier draws by this instruction).
-    """
+    """Yield settings with the rare quantiles of compared numbers, alone and then together."""
     pieces = list(islice(_compared(recorder), _MAX_DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
@@ -703,25 +668,21 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
 
 
 def _other_outcomes(recorder: Recorder) -> Iterator[dict[Entry, Any]]:
-    """Yield settings that give one random choice of a run another outcome. Outcomes with a
-    probability below `_MIN_PROBABILITY` are left out."""
+    """Yield settings that give one random choice of a run another outcome."""
     for coin in recorder.choices:
         chances = np.ravel(coin.probability).tolist()
-        for place, value in enumerate(np.ravel(coin.values).tolist()):
-            if _MIN_PROBABILITY <= (1 - chances[place] if value else chances[place]) < 1:
-                yield {(coin.moment, place): not value}
+        for index, value in enumerate(np.ravel(coin.values).tolist()):
+            if _MIN_PROBABILITY <= (1 - chances[index] if value else chances[index]) < 1:
+                yield {(coin.moment, index): not value}
     for draw in recorder.draws:
-        for place, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
+        for index, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
             for outcome, chance in draw.outcomes or ():
                 if chance >= _MIN_PROBABILITY and outcome != value:
-                    yield {(draw.moment, place): outcome}
+                    yield {(draw.moment, index): outcome}
 
 
 def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]:
-    """Yield (key, quantiles) for each drawn number that a run compares with another number. The key
-    is (moment of the draw, index in the draw), where a moment is (kind, instruction, number of
-    earlier draws there). The quantiles of the number's distribution are for the probabilities 10⁻⁴
-    and 1 - 10⁻⁴."""
+    """Yield (entry, rare quantiles) for each drawn number that a run compares."""
     compared = {
         piece
         for use in recorder.uses
@@ -734,6 +695,6 @@ def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]
             continue
         low, high = _RARE[draw.law]
         scales = np.ravel(np.broadcast_to(draw.scale, np.shape(draw.values))).tolist()
-        for place, scale in enumerate(scales):
-            if draw.first + place in compared:
-                yield (draw.moment, place), (low * scale, high * scale)
+        for index, scale in enumerate(scales):
+            if draw.first + index in compared:
+                yield (draw.moment, index), (low * scale, high * scale)

@@ -125,21 +125,23 @@ class FreeRuns:
         each input; the lists also hold the runs that `growing` has added."""
         if self._runs is None:
             seeds = range(_FIRST_SEED, _FIRST_SEED + _FIRST_RUNS)
-            made = [[self._coupler.run(which, seed=seed) for seed in seeds] for which in (0, 1)]
-            self._runs = made[0], made[1]
+            runs = [[self._coupler.run(which, seed=seed) for seed in seeds] for which in (0, 1)]
+            self._runs = runs[0], runs[1]
         return self._runs
 
     def growing(self) -> Iterator[tuple[list[Run], list[Run]]]:
         """Yield (runs on d1, runs on d2) again and again, for 5 seconds. Each time, both lists have
         grown by one run."""
-        own = self._coupler.hastened(_COUNTING_SECONDS)
+        hastened = self._coupler.hastened(_COUNTING_SECONDS)
         with suppress(TooLong):
-            both = self.both()
+            all_runs = self.both()
             while True:
-                yield both
-                seed = _FIRST_SEED + len(both[0])
-                for runs, made in zip(both, [own.run(which, seed=seed) for which in (0, 1)]):
-                    runs.append(made)
+                yield all_runs
+                seed = _FIRST_SEED + len(all_runs[0])
+                for runs, run in zip(
+                    all_runs, [hastened.run(which, seed=seed) for which in (0, 1)]
+                ):
+                    runs.append(run)
 
     def constants(self, which: int) -> set[str]:
         """Return the names of the entries of the output that have the same value in all runs with
@@ -147,11 +149,11 @@ class FreeRuns:
 
         which: The index of the input: 0 for d1, 1 for d2.
         """
-        first, *others = self.both()[which]
+        first, *other_runs = self.both()[which]
         return {
             name
             for name, value in first.parts.items()
-            if all(same(value, one.parts.get(name, Missing)) for one in others)
+            if all(same(value, run.parts.get(name, Missing)) for run in other_runs)
         }
 
     def is_bare(self, name: str) -> bool:
@@ -164,8 +166,8 @@ class FreeRuns:
             exception.
         """
 
-        def valued(one: Run) -> Any:
-            return one.error is not None if name == "raises" else one.parts.get(name, Missing)
+        def valued(run: Run) -> Any:
+            return run.error is not None if name == "raises" else run.parts.get(name, Missing)
 
         return self._is_fixed(valued)
 
@@ -173,8 +175,8 @@ class FreeRuns:
         """Return whether the numbers of draws at the instructions differ between the inputs,
         whatever the noise."""
 
-        def valued(one: Run) -> Any:
-            return Counter((d.moment[1], d.callers, d.size) for d in one.recorder.draws)
+        def valued(run: Run) -> Any:
+            return Counter((d.moment[1], d.callers, d.size) for d in run.recorder.draws)
 
         return self._is_fixed(valued)
 
@@ -182,28 +184,34 @@ class FreeRuns:
         """Return (count, number of runs) for the runs on one input in which an entry of the output
         has a value that the other input cannot give, since the entry is there a uniform number with
         another range. The count is 0 if the entry is no uniform number on either input."""
-        both = self.both()
+        all_runs = self.both()
         for which in (0, 1):
-            every = [(run.parts.get(name, Missing), _uniform_numbers(run)) for run in both[which]]
+            every = [
+                (run.parts.get(name, Missing), _uniform_numbers(run)) for run in all_runs[which]
+            ]
             for entry, (_, ends) in every[0][1].items():
-                drawn = [(value, numbers.get(entry)) for value, numbers in every]
-                if all(one and one[1] == ends and same(value, one[0]) for value, one in drawn):
-                    others = [one.parts.get(name, Missing) for one in both[1 - which]]
-                    return sum(not _is_within(one, ends) for one in others), len(others)
-        return 0, len(both[0])
+                numbers_drawn = [(value, numbers.get(entry)) for value, numbers in every]
+                if all(
+                    number and number[1] == ends and same(value, number[0])
+                    for value, number in numbers_drawn
+                ):
+                    values = [run.parts.get(name, Missing) for run in all_runs[1 - which]]
+                    return sum(not _is_within(value, ends) for value in values), len(values)
+        return 0, len(all_runs[0])
 
     def _is_fixed(self, valued: Callable[[Run], Any]) -> bool:
         """Return whether a value is constant on one input, and never occurs on the other one."""
         both_runs = self.both()
-        both = [list(map(valued, runs)) for runs in both_runs]
-        is_constant = any(all(same(one, runs[0]) for one in runs) for runs in both)
-        if not is_constant or any(same(one, other) for one in both[0] for other in both[1]):
+        values = [list(map(valued, runs)) for runs in both_runs]
+        is_constant = any(all(same(value, runs[0]) for value in runs) for runs in values)
+        if not is_constant or any(
+            same(first, second) for first in values[0] for second in values[1]
+        ):
             return False
         return not is_decided(both_runs, self._rare_runs, valued)
 
     def _rare_runs(self, which: int) -> list[Run] | None:
-        """Return the runs on an input with rare values of the noise, which are the same for all
-        entries of the output; None if there are too many."""
+        """Return the runs on an input with rare values of the noise; None if too many."""
         if which not in self._rare:
             self._rare[which] = rare_runs(self._coupler, which, self.both()[which][0])
         return self._rare[which]
@@ -215,7 +223,7 @@ class FreeRuns:
 
         which: The index of the input: 0 for d1, 1 for d2.
         """
-        return not any(name in marks(each) for each in self.both()[which])
+        return not any(name in marks(run) for run in self.both()[which])
 
 
 def _uniform_numbers(run: Run) -> dict[Entry, tuple[float, tuple[float, float]]]:
@@ -224,11 +232,11 @@ def _uniform_numbers(run: Run) -> dict[Entry, tuple[float, tuple[float, float]]]
     for draw in run.recorder.draws:
         if draw.law == "uniform" and draw.scale is not None and draw.values is not None:
             low, width, values = (
-                np.ravel(np.broadcast_to(each, np.shape(draw.values))).tolist()
-                for each in (draw.parameters.get("low", 0.0), draw.scale, draw.values)
+                np.ravel(np.broadcast_to(column, np.shape(draw.values))).tolist()
+                for column in (draw.parameters.get("low", 0.0), draw.scale, draw.values)
             )
-            for place, (start, size, value) in enumerate(zip(low, width, values)):
-                numbers[draw.moment, place] = value, (start, start + size)
+            for index, (start, size, value) in enumerate(zip(low, width, values)):
+                numbers[draw.moment, index] = value, (start, start + size)
     return numbers
 
 
@@ -249,79 +257,72 @@ def selected(
     claim: The points (ε, δ) of the privacy claim. Counting stops when the counts refute one of
         them.
     """
-    differing = [one for one in pairs if one.noised]
-    found: list[Selected] | None = None
+    differing = [pair for pair in pairs if pair.noised]
+    candidates: list[Selected] | None = None
     chosen = 0  # these first runs choose the values; later runs count them
     for free in runs.growing() if differing else ():
-        many = min(map(len, free))
-        if found is None:
-            chosen, found = many, list(_candidates(differing, free))
-            found = [one._replace(tried=len(found)) for one in found]
-        elif many % _RUNS_PER_CHECK and many < _MAX_RUNS:
+        count = min(map(len, free))
+        if candidates is None:
+            chosen, candidates = count, list(_candidates(differing, free))
+            candidates = [candidate._replace(tried=len(candidates)) for candidate in candidates]
+        elif count % _RUNS_PER_CHECK and count < _MAX_RUNS:
             continue
-        counted = [_counted(one, free, range(chosen, many)) for one in found]
-        found = [one for one in counted if one is not None]
-        most = max((one.often for one in found), default=_MAX_OCCURRENCES)
-        is_enough = many >= _MIN_RUNS_UNKNOWN or all(one.is_known for one in found)
-        if (most >= _MAX_OCCURRENCES and is_enough) or many >= (
-            _MAX_RUNS if most >= _MIN_OCCURRENCES else _RARE_AFTER_RUNS
+        counted = [_counted(candidate, free, range(chosen, count)) for candidate in candidates]
+        candidates = [candidate for candidate in counted if candidate is not None]
+        largest = max((candidate.often for candidate in candidates), default=_MAX_OCCURRENCES)
+        is_enough = count >= _MIN_RUNS_UNKNOWN or all(
+            candidate.is_known for candidate in candidates
+        )
+        if (largest >= _MAX_OCCURRENCES and is_enough) or count >= (
+            _MAX_RUNS if largest >= _MIN_OCCURRENCES else _RARE_AFTER_RUNS
         ):
             break
-        if any(_refutes(one, point) for one in found for point in claim):
+        if any(_refutes(candidate, point) for candidate in candidates for point in claim):
             break
-    return found or []
+    return candidates or []
 
 
-def _refutes(one: Selected, point: tuple[float, float]) -> bool:
-    """Return whether the counts of a value refute the point (ε, δ) of a claim. They do if p > e^ε ·
-    q + δ, where p is a lower confidence bound on the value's probability on the input that gave it,
-    and q is an upper confidence bound on its probability on the other input."""
-    (epsilon, delta), share = point, one.often / max(1, one.runs)
+def _refutes(candidate: Selected, point: tuple[float, float]) -> bool:
+    """Return whether p > e^ε · q + δ for confidence bounds: p below on its input, q above."""
+    (epsilon, delta), share = point, candidate.often / max(1, candidate.runs)
     # The lower bound is the larger of two: one by Hoeffding's inequality, one by the multiplicative
     # form of Chernoff's inequality, which is tighter for small shares.
-    error = -math.log(one.level) / max(1, one.runs)
+    error = -math.log(candidate.level) / max(1, candidate.runs)
     least = share - min(math.sqrt(error / 2), math.sqrt(2 * share * error))
-    most = -math.expm1(-error)
-    return least - delta > 0 and math.log((least - delta) / most) > epsilon
+    largest = -math.expm1(-error)
+    return least - delta > 0 and math.log((least - delta) / largest) > epsilon
 
 
-def _counted(one: Selected, free: Free, counting: range) -> Selected | None:
-    """Return a copy of a value whose field `often` is the number of runs on its input that give the
-    value. Return None if a run on the other input gives the value, too.
-
-    one: The value, with the index of its input.
-    free: The runs on d1 and the runs on d2, with independent noise.
-    counting: The indexes of the runs that are counted.
-    """
-    own, others = (
-        [text_of(runs[place], one.part) for place in counting] for runs in _turned(free, one.which)
+def _counted(candidate: Selected, free: Free, counting: range) -> Selected | None:
+    """Return a value with its count; None if a run on the other input gives it, too."""
+    texts, other_texts = (
+        [text_of(runs[index], candidate.part) for index in counting]
+        for runs in _turned(free, candidate.which)
     )
-    is_on_both = one.value in others
-    return None if is_on_both else one._replace(often=own.count(one.value), runs=len(counting))
+    is_on_both = candidate.value in other_texts
+    return (
+        None
+        if is_on_both
+        else candidate._replace(often=texts.count(candidate.value), runs=len(counting))
+    )
 
 
 def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
-    """Yield the values of the output that one input gives in a pair of runs, and that the other
-    input gives in none of its runs with independent noise. How often the values occur is not
-    counted yet.
-
-    pairs: Pairs of runs on d1 and d2 with the same noise.
-    free: The runs on d1 and the runs on d2, with independent noise.
-    """
-    seen = set()
+    """Yield the values, not yet counted, that one input gives in a pair, and the other never."""
+    examined = set()
     for pair in sorted(pairs, key=_is_known, reverse=True):
         comparison = pair.comparison
-        ends = [one for one in comparison.ends if one is not None]
+        ends = [end for end in comparison.ends if end is not None]
         for part in (*((name,) for name in pair.noised), *pair.together):
             raises = part == _RAISES
-            error = next((one for one in comparison.errors if one is not None), None)
+            error = next((error for error in comparison.errors if error is not None), None)
             texts = texts_of(pair, part)
             for which in (0, 1):
                 value = texts[which]
-                others = [text_of(run, part) for run in free[1 - which]]
-                if (part, which, value) in seen or value in (None, *others):
+                other_texts = [text_of(run, part) for run in free[1 - which]]
+                if (part, which, value) in examined or value in (None, *other_texts):
                     continue
-                seen.add((part, which, value))
+                examined.add((part, which, value))
                 assert value is not None
                 yield Selected(
                     part, which, value, texts[1 - which] or "nothing", 0, 0,
@@ -340,20 +341,20 @@ def texts_of(pair: Coupled, part: tuple[str, ...]) -> tuple[str | None, str | No
     part: The names of the entries, such as `output[1]`; "raises" for an exception.
     """
     if part == _RAISES:
-        both = tuple(None if one is None else part[0] for one in pair.comparison.errors)
+        texts = tuple(None if error is None else part[0] for error in pair.comparison.errors)
     else:
         (name, *more) = part
-        both = pair.together[part] if more else pair.comparison.differing[name]
-    one, other = both
-    return (one, other) if pair.forward else (other, one)
+        texts = pair.together[part] if more else pair.comparison.differing[name]
+    first_text, second_text = texts
+    return (first_text, second_text) if pair.forward else (second_text, first_text)
 
 
-def text_of(one: Run, part: tuple[str, ...]) -> str | None:
+def text_of(run: Run, part: tuple[str, ...]) -> str | None:
     if part == _RAISES:
-        return None if one.error is None else part[0]
-    if not one.parts.keys() >= {*part}:
+        return None if run.error is None else part[0]
+    if not run.parts.keys() >= {*part}:
         return None
-    return AND.join(briefly(one.parts[name]) for name in part)
+    return AND.join(briefly(run.parts[name]) for name in part)
 
 
 def values_together(
@@ -367,19 +368,22 @@ def values_together(
     if first.parts.keys() != second.parts.keys() or len(first.parts) > _MAX_PAIRED_ENTRIES:
         return {}
     names = (two for two in combinations(sorted(first.parts), 2) if {*two} & {*noised})
-    return {each: (str(text_of(first, each)), str(text_of(second, each))) for each in names}
+    return {name: (str(text_of(first, name)), str(text_of(second, name))) for name in names}
 
 
 def _is_known(pair: Coupled) -> bool:
-    """Return whether both runs of a pair got the same noise, so that only the inputs can cause a
-    difference of the outputs. This is so if all noise has a known distribution and is drawn equally
-    often in both runs, and if neither run chooses an item at random."""
-    one, raises = pair.comparison, pair.noised == ["raises"]
-    is_hiding = all(each.kind != "effect" and each.law in _HIDING for each in one.hidden)
+    """Return whether both runs of a pair got the same noise: only the inputs then differ."""
+    comparison, raises = pair.comparison, pair.noised == ["raises"]
+    is_hiding = all(noise.kind != "effect" and noise.law in _HIDING for noise in comparison.hidden)
     # If only one of the runs raises an exception, it ends early, and so draws noise less often than
     # the other run. Unequal numbers of draws then do not mean that the noise is unknown.
-    is_even = raises or not (one.uneven or one.unused)
-    return bool(one.hidden) and is_hiding and is_even and not (one.picks or one.chosen)
+    is_even = raises or not (comparison.uneven or comparison.unused)
+    return (
+        bool(comparison.hidden)
+        and is_hiding
+        and is_even
+        and not (comparison.picks or comparison.chosen)
+    )
 
 
 # Discrete distributions whose outcomes mean something to the user as numbers. An outcome of any
@@ -402,8 +406,7 @@ _BRANCH_SEED = 4_000
 class OnRareBranch(NamedTuple):
     """A value that one input gives in every run on a rare branch, and that the other input never
     gives. A rare branch is the code that runs after an unlikely outcome of a random choice. The
-    choice is a coin (a comparison of a uniform number with a threshold), or a draw from few
-    outcomes.
+    choice is a coin, or a draw from few outcomes.
 
     coin: The line of the random choice.
     falls: The outcome in words, such as "holds" (for a comparison) or "picks option 2".
@@ -426,8 +429,8 @@ class OnRareBranch(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """A possible outcome of a random choice that did not occur in a run. The choice is a coin (a
-    comparison of a uniform number with a threshold), or a draw from few outcomes.
+    """A possible outcome of a random choice that did not occur in a run. The choice is a coin, or a
+    draw from few outcomes.
 
     moment: The instruction of the choice, and how often the run had executed it before.
     value: The outcome: True or False for a coin, else the drawn number.
@@ -447,26 +450,25 @@ def on_rare_branches(
     couple: Callable[[Run, bool], Coupled],
     runs: FreeRuns,
 ) -> Iterator[tuple[OnRareBranch, Coupled]]:
-    """Find values that only one input gives, and only on a rare branch (the code that runs after an
-    unlikely outcome of a random choice). Yield (value, pair of runs that shows it). Stop after one
-    second.
+    """Find values that only one input gives, and only on a rare branch. Yield (value, pair of runs
+    that shows it). Stop after one second.
 
     firsts: A run on d1 and a run on d2, with the coupler's seed.
     couple: A function that takes a run, and whether it is a run on d1. It returns the pair of this
         run and a run on the other input with the same noise.
     runs: Runs with independent noise. A value is left out if the other input gives it there.
     """
-    own = coupler.hastened(_BRANCH_SECONDS)
-    seen: set[tuple[Spot, Any]] = set()
+    hastened = coupler.hastened(_BRANCH_SECONDS)
+    examined: set[tuple[Spot, Any]] = set()
     with suppress(TooLong):
         for forward, first in zip((True, False), firsts):
             for branch in sorted(_branches(first.recorder), key=lambda branch: branch.chance)[
                 :_MAX_BRANCHES
             ]:
-                if (branch.moment[1], branch.value) in seen:
+                if (branch.moment[1], branch.value) in examined:
                     continue
                 overrides: dict[Entry, Any] = {(branch.moment, 0): branch.value}
-                turned = own.run(not forward, overrides, has_lines=True)
+                turned = hastened.run(not forward, overrides, has_lines=True)
                 coin = turned.recorder.by_moment.get(branch.moment)
                 if isinstance(coin, Choice) and not _are_lone(turned.recorder)(coin):
                     continue
@@ -476,43 +478,46 @@ def on_rare_branches(
                     # run, both runs give the same output. The branch is not added to `seen`, so the
                     # loop may still try it on the other input.
                     continue
-                seen.add((branch.moment[1], branch.value))
-                laws = [one.probabilities for one in pair.comparison.chosen]
-                if not pair.noised or any(one != other for one, other in laws):
+                examined.add((branch.moment[1], branch.value))
+                laws = [choice.probabilities for choice in pair.comparison.chosen]
+                if not pair.noised or any(
+                    first_odds != second_odds for first_odds, second_odds in laws
+                ):
                     continue
-                found = _of_one_alone(own, pair, overrides, runs)
-                if found is not None:
-                    yield _on_rare_branch(branch, found, pair), pair
+                lone_value = _of_one_alone(hastened, pair, overrides, runs)
+                if lone_value is not None:
+                    yield _on_rare_branch(branch, lone_value, pair), pair
 
 
-def _on_rare_branch(branch: _Branch, found: tuple[str, int, str], pair: Coupled) -> OnRareBranch:
-    which = found[1]
+def _on_rare_branch(
+    branch: _Branch, lone_value: tuple[str, int, str], pair: Coupled
+) -> OnRareBranch:
+    which = lone_value[1]
     ends = pair.comparison.ends if pair.forward else pair.comparison.ends[::-1]
-    error = next((one for one in pair.comparison.errors if one is not None), None)
-    place = place_of(branch.moment[1])
-    is_raised = found[0] == "raises"
+    error = next((error for error in pair.comparison.errors if error is not None), None)
+    location = place_of(branch.moment[1])
+    is_raised = lone_value[0] == "raises"
     return OnRareBranch(
-        place,
+        location,
         branch.falls,
         branch.chance,
-        *found,
+        *lone_value,
         error if is_raised else None,
         ends[which] or ends[0],
     )
 
 
 def _branches(recorder: Recorder) -> Iterator[_Branch]:
-    """Yield the outcomes of random choices that are possible but did not occur in a run. If a line
-    is executed several times, each of its outcomes is yielded once. Comparisons of arrays are left
-    out. Comparisons whose uniform number is used elsewhere in the run are also left out, since a
-    forced outcome might contradict the other use."""
+    """Yield the possible outcomes of random choices that did not occur, each once per line."""
+    # Comparisons of arrays are left out, and those whose uniform number is used elsewhere in the
+    # run: a forced outcome might contradict the other use.
     left: dict[tuple[Spot, Any], float] = {}
-    found: dict[tuple[Spot, Any], _Branch] = {}
+    branches: dict[tuple[Spot, Any], _Branch] = {}
 
     def add(moment: Moment, value: Any, chance: float, falls: str) -> None:
         key = moment[1], value
         left[key] = left.get(key, 1.0) * (1 - chance)
-        found.setdefault(key, _Branch(moment, value, chance, falls))
+        branches.setdefault(key, _Branch(moment, value, chance, falls))
 
     is_lone = _are_lone(recorder)
     for coin in recorder.choices:
@@ -522,30 +527,25 @@ def _branches(recorder: Recorder) -> Iterator[_Branch]:
             add(coin.moment, value, holds if value else 1 - holds, _HOLDS[value])
     for draw in recorder.draws:
         if draw.outcomes and np.size(draw.values) == 1:
-            seen = np.ravel(draw.values)[0]
+            drawn_value = np.ravel(draw.values)[0]
             for outcome, chance in draw.outcomes:
-                if outcome != seen:
+                if outcome != drawn_value:
                     is_itself = draw.law in _NUMBERS
                     falls = f"is {outcome}" if is_itself else f"picks option {outcome + 1}"
                     add(draw.moment, outcome, chance, falls)
-    for key, branch in found.items():
+    for key, branch in branches.items():
         if left[key] < 1:
             yield branch._replace(chance=1 - left[key])
 
 
 def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
-    """Return a function that takes a coin (a comparison of uniform numbers with thresholds) and
-    returns whether its outcome can be forced. The coin must be a single comparison, not an array,
-    and the run must use its uniform number nowhere else.
-
-    recorder: The records of the run.
-    """
+    """Return a function that says whether a choice is single, its number used nowhere else."""
 
     def pieces(ids: Any) -> Iterator[int]:
         for number in np.ravel(ids).tolist():
             yield from recorder.pieces.parts_of(number)
 
-    every = [one.ids for one in recorder.choices] + [one.ids for one in recorder.uses]
+    every = [event.ids for event in recorder.choices] + [event.ids for event in recorder.uses]
     used = Counter(piece for ids in every for piece in pieces(ids))
 
     def is_lone(coin: Choice) -> bool:
@@ -562,23 +562,15 @@ def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
 def _of_one_alone(
     coupler: Coupler, pair: Coupled, overrides: dict[Entry, Any], runs: FreeRuns
 ) -> tuple[str, int, str] | None:
-    """Force an outcome of a random choice. Look for an entry of the output that then has the same
-    value in every run on one input, and never has this value on the other input. Return (name of
-    the entry, index of the input that gives the value, value as text); None if there is no such
-    entry.
-
-    pair: The pair of runs whose differing entries are examined.
-    overrides: The forced outcome of a random choice.
-    runs: Runs with independent noise. The other input must not give the value in these runs either.
-    """
+    """Return (name, input, text) of a value that only one input gives after an outcome."""
     seeds = range(_BRANCH_SEED, _BRANCH_SEED + _RUNS_PER_BRANCH)
-    both = [[coupler.run(which, overrides, seed=seed) for seed in seeds] for which in (0, 1)]
+    all_runs = [[coupler.run(which, overrides, seed=seed) for seed in seeds] for which in (0, 1)]
     free = runs.both()
     for name in sorted(pair.noised, key=lambda name: name.startswith("len(")):
         for which in (0, 1):
-            own = {text_of(one, (name,)) for one in both[which]}
-            never = {text_of(one, (name,)) for one in (*both[1 - which], *free[1 - which])}
-            (value, *more) = own
+            values = {text_of(run, (name,)) for run in all_runs[which]}
+            never = {text_of(run, (name,)) for run in (*all_runs[1 - which], *free[1 - which])}
+            (value, *more) = values
             if value is not None and not more and value not in never:
                 return name, which, value
     return None
@@ -640,8 +632,8 @@ def threshold_leaks(
     first, second = runs
     if first.error is not None or second.error is not None:
         return []
-    every = [list(islice(_compared(one), _MAX_COMPARISONS + 1)) for one in runs]
-    ours, theirs = ([one for one in some if one is not None] for some in every)
+    every = [list(islice(_compared(run), _MAX_COMPARISONS + 1)) for run in runs]
+    ours, theirs = ([compared for compared in some if compared is not None] for some in every)
     if len(ours) < len(every[0]) or max(map(len, every)) > _MAX_COMPARISONS:
         # Return no entries: the search forces the noise of each comparison to both sides of its
         # threshold, so it needs few comparisons, each of a known form.
@@ -649,7 +641,8 @@ def threshold_leaks(
 
     def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
         overrides = {
-            one.entry: sign * one.side * _FORCING_SCALES * one.scale for one, sign in pushes
+            compared.entry: sign * compared.side * _FORCING_SCALES * compared.scale
+            for compared, sign in pushes
         }
         return coupler.run(which, overrides, reference=first)
 
@@ -657,25 +650,25 @@ def threshold_leaks(
     # first run or with noise that forces another result of a comparison.
     known = marks(first)
     for sign in (1, -1):
-        for one in ours:
-            known.update(marks(pushed(0, [(one, sign)])))
+        for compared in ours:
+            known.update(marks(pushed(0, [(compared, sign)])))
         known.update(_far_out(pushed, ours, sign))
-    found = []
-    for one in theirs:
-        ends = pushed(1, [(one, 1)]), pushed(1, [(one, -1)])
+    leaks = []
+    for compared in theirs:
+        ends = pushed(1, [(compared, 1)]), pushed(1, [(compared, -1)])
         for sign, shown, hidden in ((1, *ends), (-1, *ends[::-1])):
             alone = [mark for mark in marks(shown) if mark not in known and is_never(mark)]
             if not (alone and same_output(first, hidden)):
                 continue
-            beyond = {one.entry: sign * one.side * _FORCING_SCALES * one.scale}
+            beyond = {compared.entry: sign * compared.side * _FORCING_SCALES * compared.scale}
             # In further runs, `beyond` forces the noise of this comparison, and all other noise is
             # drawn from new seeds. The leak is reported only if the entry `alone[0]` of the output
             # occurs in all of these runs. Otherwise other comparisons also decide whether it occurs
             # (an example is the winner of several noisy counts), and its probability is unknown.
             seeds = range(_CONFIRMING_SEED, _CONFIRMING_SEED + _CONFIRMING_RUNS)
             if all(alone[0] in marks(coupler.run(1, beyond, seed=seed)) for seed in seeds):
-                found.append(_leak(one, alone[0], sign))
-    return found
+                leaks.append(_leak(compared, alone[0], sign))
+    return leaks
 
 
 def _far_out(
@@ -683,61 +676,51 @@ def _far_out(
     ours: Sequence[_Compared],
     sign: int,
 ) -> dict[str, None]:
-    """Force the same result of all comparisons of noisy values in a run on the first input. If this
-    leads to further comparisons, force these, too, in another run. Return the names of the entries
-    in the output of the last run, such as `output['a']`, as the keys of a mapping whose values are
-    None.
-
-    pushed: A function that takes the index of an input and (comparison, sign) pairs. It returns a
-        run in which the noise of these comparisons is far above (sign 1) or far below (sign -1) the
-        threshold.
-    ours: The comparisons in the run on the first input.
-    sign: 1 to force all noisy values above their thresholds, -1 to force them below.
-    """
-    every = {one.entry: one for one in ours}
+    """Return the names of entries after all noisy values are forced above or below thresholds."""
+    # The forced results may lead to further comparisons, which are forced in another run.
+    every = {compared.entry: compared for compared in ours}
     for _ in range(_MAX_FORCED_RUNS):
-        forced = pushed(0, [(one, sign) for one in every.values()])
-        found = islice(_compared(forced), 2 * _MAX_COMPARISONS)
-        more = {one.entry: one for one in found if one is not None}
+        forced = pushed(0, [(compared, sign) for compared in every.values()])
+        further = islice(_compared(forced), 2 * _MAX_COMPARISONS)
+        more = {compared.entry: compared for compared in further if compared is not None}
         if more.keys() <= every.keys():
             break
         every.update(more)
     return marks(forced)
 
 
-def marks(one: Run) -> dict[str, None]:
+def marks(run: Run) -> dict[str, None]:
     """Return the names of the entries of a run's output, such as `output['a']`, and all texts in
     the output. They are the keys of a mapping whose values are None."""
-    found: dict[str, None] = {}
-    for value in one.parts.values():
+    texts: dict[str, None] = {}
+    for value in run.parts.values():
         if isinstance(value, (str, bytes)):
-            found[repr(value)] = None
+            texts[repr(value)] = None
         elif isinstance(value, tuple):
-            found.update(dict.fromkeys(map(str, value)))
-    found.update(dict.fromkeys(one.parts))
-    return found
+            texts.update(dict.fromkeys(map(str, value)))
+    texts.update(dict.fromkeys(run.parts))
+    return texts
 
 
-def _leak(one: _Compared, part: str, sign: int) -> ThresholdLeak:
+def _leak(compared: _Compared, part: str, sign: int) -> ThresholdLeak:
     return ThresholdLeak(
-        place_of(one.draw.moment[1]),
-        place_of(one.use.moment[1]),
+        place_of(compared.draw.moment[1]),
+        place_of(compared.use.moment[1]),
         part,
-        one.draw.law,
-        abs(one.factor) * one.scale,
-        -sign * one.operand,
-        tuple(map(place_of, one.draw.callers)),
+        compared.draw.law,
+        abs(compared.factor) * compared.scale,
+        -sign * compared.operand,
+        tuple(map(place_of, compared.draw.callers)),
     )
 
 
-def _compared(one: Run) -> Iterator[_Compared | None]:
-    """Yield a `_Compared` for each comparison of a noisy value in a run; for arrays, for each of
-    their entries. Yield None for a comparison whose noise has an unknown distribution or scale."""
-    recorder, pieces = one.recorder, one.recorder.pieces
+def _compared(run: Run) -> Iterator[_Compared | None]:
+    """Yield a `_Compared` for each compared noisy value; None for noise that is unknown."""
+    recorder, pieces = run.recorder, run.recorder.pieces
     for use in recorder.uses:
         if use.kind != "compare":
             continue
-        columns = (np.ravel(each).tolist() for each in (use.ids, use.factor, use.operand))
+        columns = (np.ravel(column).tolist() for column in (use.ids, use.factor, use.operand))
         for number, factor, operand in zip(*columns):
             draw, scale = pieces.draw_of(number), pieces.scales[number]
             is_known = draw.law in _TAILED and draw.values is not None

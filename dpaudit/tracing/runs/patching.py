@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .places import Followed
     from .recording import Recorder
 
-    Own = Callable[[Recorder], Iterator[Replacement]]
+    Declared = Callable[[Recorder], Iterator[Replacement]]
 
 
 _MISSING = object()
@@ -56,17 +56,17 @@ class Primitives:
     draws noise, such as `numpy.random.laplace`. The replacements for libraries are made once for
     all runs; the replacements for primitives that the user declared are made again for each run.
 
-    own: One function for each primitive that the user declared. It takes the recorder of a run, and
-        yields replacements.
+    declared: One function for each primitive that the user declared. It takes the recorder of a
+        run, and yields replacements.
     """
 
-    def __init__(self, own: Sequence[Own] = ()) -> None:
-        self._own = own
+    def __init__(self, declared: Sequence[Declared] = ()) -> None:
+        self._declared = declared
         self._now: Any = _Now()
-        # Number of modules in `sys.modules` when `_made`, the replacements for libraries, was
-        # computed. If the number has changed, `_made` is computed again.
+        # Number of modules in `sys.modules` when the replacements for libraries were computed. If
+        # the number has changed, they are computed again.
         self._loaded = 0
-        self._made: list[Replacements] = []
+        self._of_libraries: list[Replacements] = []
 
     def replacements(self, recorder: Recorder) -> list[Replacements]:
         """Return the functions that replace random functions during a run and report each draw to
@@ -75,12 +75,19 @@ class Primitives:
         functions that the user declared as functions that add noise."""
         self._now.itself = recorder
         if len(sys.modules) != self._loaded:
-            made = (one for library in _LIBRARIES for one in library.replacements(self._now))
-            self._made = grouped(made)
+            replacements = (
+                replacement
+                for library in _LIBRARIES
+                for replacement in library.replacements(self._now)
+            )
+            self._of_libraries = grouped(replacements)
             self._loaded = len(sys.modules)
-        if not self._own:
-            return self._made
-        return [*self._made, *grouped(one for source in self._own for one in source(recorder))]
+        if not self._declared:
+            return self._of_libraries
+        return [
+            *self._of_libraries,
+            *grouped(replacement for source in self._declared for replacement in source(recorder)),
+        ]
 
 
 class _Now:
@@ -123,9 +130,9 @@ class _Float(float, metaclass=_Kind):
     def __new__(cls, value: Any = 0.0) -> Any:
         # a tensor that remembers its noise has its numbers in this attribute
         value = getattr(value, "_numbers", value)
-        found = carried(value)
-        if found is not None and np.ndim(value) == 0:
-            return traced(float(plain(value)), *found)
+        carrier = carried(value)
+        if carrier is not None and np.ndim(value) == 0:
+            return traced(float(plain(value)), *carrier)
         return float(value)
 
 
@@ -172,8 +179,8 @@ def generators_kept() -> Iterator[None]:
 
 def _torch() -> Any:
     """Return the module torch if it is loaded, else None."""
-    found = sys.modules.get("torch")
-    return found if hasattr(found, "set_rng_state") else None
+    module = sys.modules.get("torch")
+    return module if hasattr(module, "set_rng_state") else None
 
 
 @contextmanager
@@ -200,8 +207,8 @@ def replaced(
         undo = _Undo()
         try:
             last = _last_module()
-            known, kept = _replace(primitives.replacements(recorder), undo)
-            undo.append(functools.partial(_take_back, _names(last), last, kept))
+            known, swapped = _replace(primitives.replacements(recorder), undo)
+            undo.append(functools.partial(_take_back, _names(last), last, swapped))
             references = _References(recorder, followed, known, seed, undo)
             # The user's objects come first, so that the seeds of their generators do not depend on
             # which modules are loaded.
@@ -223,35 +230,30 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
     The changes are in the order in which they were made."""
 
     def set_item(self, scope: dict[Any, Any], name: Any, value: Any) -> None:
-        """Set an item of a mapping, and append to this list of functions a function that undoes the
-        change: it restores the old value, or removes the item if it is new."""
+        """Set an item of a mapping, and append a function that undoes the change."""
         old = scope.get(name, _MISSING)
         scope[name] = value
         restore: Any = (scope.pop, name) if old is _MISSING else (scope.__setitem__, name, old)
         self.append(functools.partial(*restore))
 
     def set_items(self, scope: dict[Any, Any], values: dict[Any, Any]) -> dict[Any, Any]:
-        """Set items of a mapping. Append functions to `self` (a list) that undo this: they restore
-        the old values and remove new items. Return {name: old value} for the items that existed
-        before."""
-        before = {name: scope[name] for name in values if name in scope}
-        self.append(functools.partial(scope.update, before))
-        if len(before) < len(values):
+        """Set items, append functions that undo this, and return the old values by name."""
+        old_values = {name: scope[name] for name in values if name in scope}
+        self.append(functools.partial(scope.update, old_values))
+        if len(old_values) < len(values):
             self.extend(functools.partial(scope.pop, name) for name in values if name not in scope)
         scope.update(values)
-        return before
+        return old_values
 
     def set_attribute(self, owner: Any, name: str, value: Any) -> None:
-        """Set an attribute of a class or object, and append to this list of functions a function
-        that undoes the change: it restores the old value, or deletes the attribute if it is new."""
+        """Set an attribute, and append a function that undoes the change."""
         old = vars(owner).get(name, _MISSING)
         setattr(owner, name, value)
         restore: Any = (delattr, owner, name) if old is _MISSING else (setattr, owner, name, old)
         self.append(functools.partial(*restore))
 
     def all(self) -> None:
-        """Undo all changes, the last one first. If undoing one change raises an exception, undo the
-        others nevertheless."""
+        """Undo all changes, the last one first, even if undoing one raises an exception."""
         while self:
             with suppress(Exception):
                 while self:
@@ -261,34 +263,26 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
 def _replace(
     every: Sequence[Replacements], undo: _Undo
 ) -> tuple[dict[int, Any], list[tuple[Any, Any]]]:
-    """Set attributes of modules and classes to new values, and append functions to `undo` that
-    restore the old values. Return (known, kept):
-
-    known: A mapping from the `id` of each replaced function of a module to its replacement.
-    kept: A list with (original functions by name, replacements by name) for each module.
-
-    every: The new values of the attributes of each module and class.
-    """
+    """Set the attributes. Return {id of function: replacement}, and (originals, replacements)."""
     known: dict[int, Any] = {}
-    kept: list[tuple[Any, Any]] = []
+    swapped: list[tuple[Any, Any]] = []
     for owner, values in every:
         if isinstance(owner, ModuleType):
             scope = vars(owner)
-            before = undo.set_items(scope, values)
-            known.update((id(old), values[name]) for name, old in before.items())
-            kept.append((before, values))
+            originals = undo.set_items(scope, values)
+            known.update((id(old), values[name]) for name, old in originals.items())
+            swapped.append((originals, values))
         else:
             for name, value in values.items():
                 # Setting an attribute of a compiled class raises an exception. Such a class is
                 # left unchanged.
                 with suppress(AttributeError, TypeError):
                     undo.set_attribute(owner, name, value)
-    return known, kept
+    return known, swapped
 
 
 def _last_module() -> tuple[int, Any]:
-    """Return (number of loaded modules, module that was loaded last). The result changes if a
-    module is imported."""
+    """Return (number of loaded modules, last module), which change if a module is imported."""
     return len(sys.modules), next(reversed(sys.modules.values()))
 
 
@@ -296,29 +290,24 @@ _named: tuple[tuple[int, Any] | None, frozenset[str]] = None, frozenset()
 
 
 def _names(last: tuple[int, Any]) -> frozenset[str]:
-    """Return the names of the loaded modules. They are cached as long as `last`, the result of
-    `_last_module()`, does not change."""
+    """Return the names of the loaded modules, cached as long as `last` does not change."""
     global _named
-    before, names = _named
-    if before != last:
+    cached, names = _named
+    if cached != last:
         names = frozenset(sys.modules)
         _named = last, names
     return names
 
 
-def _take_back(before: frozenset[str], last: tuple[int, Any], kept: list[tuple[Any, Any]]) -> None:
-    """Restore the original functions in modules that were imported during the run, since these
-    modules may have imported replacements by name (`from numpy.random import laplace`).
-
-    before: The names of the modules that were loaded before the run.
-    last: The result of `_last_module()` before the run.
-    kept: (original functions by name, replacements by name) for each module with replaced
-        functions.
-    """
+def _take_back(
+    loaded: frozenset[str], last: tuple[int, Any], swapped: list[tuple[Any, Any]]
+) -> None:
+    """Restore the originals in modules imported during the run."""
+    # They may have imported replacements by name (`from numpy.random import laplace`).
     if _last_module() == last:
         return
-    true = {id(values[name]): old for olds, values in kept for name, old in olds.items()}
-    for name in set(sys.modules) - before:
+    true = {id(values[name]): old for olds, values in swapped for name, old in olds.items()}
+    for name in set(sys.modules) - loaded:
         scope = getattr(sys.modules[name], "__dict__", {})
         for key, value in list(scope.items()):
             old = true.get(id(value), _MISSING)
@@ -343,20 +332,16 @@ class _References:
         # Maps the `id` of each object that was searched for functions that draw noise to the
         # object, so that no object is searched twice. It contains the namespace of `builtins` from
         # the start: every module refers to this namespace, and it is never searched.
-        self._seen: dict[int, Any] = {id(vars(builtins)): builtins}
+        self._searched: dict[int, Any] = {id(vars(builtins)): builtins}
         # Objects that were searched are kept alive: the `id` of a deleted object could be given to
         # a new one, which would then not be searched.
-        self._kept: list[Any] = []
+        self._alive: list[Any] = []
         self._seed = seed
         self._streams: np.random.SeedSequence | None = None
         self._wrapped: dict[int, Any] = {}
 
     def look_into(self, scope: dict[str, Any]) -> None:
-        """Make a module use functions that record noise: replace the functions that draw noise, and
-        the random generators of NumPy, to which the module refers by a name or through its objects.
-
-        scope: The namespace of the module.
-        """
+        """Replace the functions that draw noise, and the generators, to which a module refers."""
         for name, value in list(scope.items()):
             kind = type(value)
             if kind in _INERT:
@@ -368,22 +353,18 @@ class _References:
                 self.look_at(value, 1)
 
     def look_at(self, value: Any, depth: int) -> None:
-        """Search an object, and the objects to which it refers. Functions that draw noise, and
-        random generators of NumPy, are replaced by versions whose draws are recorded. Generators of
-        `random` and torch are not replaced, but get a new seed.
-
-        depth: The number of attribute accesses from the user's objects to this object.
-        """
+        """Replace the functions and generators to which an object refers."""
+        # Generators of `random` and torch are not replaced, but get a new seed.
         kind = type(value)
         if (
             kind in _INERT
             or depth > _MAX_DEPTH
-            or id(value) in self._seen
-            or len(self._seen) > _MAX_OBJECTS
+            or id(value) in self._searched
+            or len(self._searched) > _MAX_OBJECTS
             or (kind not in _HOLDERS and isinstance(value, _PLAIN))
         ):
             return
-        self._seen[id(value)] = value
+        self._searched[id(value)] = value
         if kind is FunctionType:
             if value.__closure__ or value.__defaults__ or value.__kwdefaults__ or value.__dict__:
                 self._look_at_function(value, depth)
@@ -408,23 +389,23 @@ class _References:
             self.look_at(value.__self__, depth)
             self.look_at(value.__func__, depth)
         elif isinstance(value, functools.partial):
-            for one in (value.func, *value.args, *value.keywords.values()):
-                self.look_at(one, depth)
+            for argument in (value.func, *value.args, *value.keywords.values()):
+                self.look_at(argument, depth)
             self._exchange(value.keywords)
         else:
             scope = getattr(value, "__dict__", None)
             if isinstance(scope, dict) and self._is_own(type(value)):
                 self._exchange(scope)
-                for one in list(scope.values()):
-                    self.look_at(one, depth + 1)
+                for attribute in list(scope.values()):
+                    self.look_at(attribute, depth + 1)
                 for base in filter(self._is_own, type(value).__mro__):
-                    for one in list(vars(base).values()):
-                        self.look_at(getattr(one, "__func__", one), depth + 1)
+                    for attribute in list(vars(base).values()):
+                        self.look_at(getattr(attribute, "__func__", attribute), depth + 1)
 
     def _look_at_items(self, values: Sequence[Any], depth: int) -> None:
-        for one in values[:100]:
-            if type(one) not in _INERT:
-                self.look_at(one, depth + 1)
+        for item in values[:100]:
+            if type(item) not in _INERT:
+                self.look_at(item, depth + 1)
 
     def _exchange(self, scope: dict[Any, Any]) -> None:
         for name, value in list(scope.items())[:1000]:
@@ -449,9 +430,10 @@ class _References:
             else:
                 self.look_at(inside, depth + 1)
         defaults = value.__defaults__
-        if defaults and any(self._new(one) is not None for one in defaults):
+        if defaults and any(self._new(default) is not None for default in defaults):
             value.__defaults__ = tuple(
-                one if self._new(one) is None else self._new(one) for one in defaults
+                default if self._new(default) is None else self._new(default)
+                for default in defaults
             )
             self._undo.append(functools.partial(setattr, value, "__defaults__", defaults))
         if value.__kwdefaults__:
@@ -464,15 +446,14 @@ class _References:
         return isinstance(file, str) and self._followed.owns(file)
 
     def _new(self, value: Any) -> Any:
-        """Return the object that replaces `value` during a run, if `value` is a function that draws
-        noise or a NumPy generator; None for any other value."""
+        """Return the replacement of a function that draws noise or of a generator, else None."""
         known = self._known.get(id(value), _MISSING)
         if known is not _MISSING:
             return known
         if type(value) not in _GENERATORS:
             return None
         if id(value) not in self._wrapped:
-            self._kept.append(value)
+            self._alive.append(value)
             stream = self._stream()
             if isinstance(value, np.random.Generator):
                 fresh: Any = np.random.Generator(np.random.PCG64(stream))

@@ -129,21 +129,21 @@ class Pieces:
         # A sum has a larger id than its parts. So its factor is complete when it is the largest id
         # that is left, also if several sums contain it.
         left, factors = [-number], {number: 1.0}
-        found: dict[int, float] = {}
+        totals: dict[int, float] = {}
         while left:
-            one = -heappop(left)
-            factor = factors.pop(one)
-            if one not in self.parts or one in self._expanded:
-                for part, ratio in self.factors_of(one).items():
-                    found[part] = found.get(part, 0.0) + factor * ratio
+            piece = -heappop(left)
+            factor = factors.pop(piece)
+            if piece not in self.parts or piece in self._expanded:
+                for part, ratio in self.factors_of(piece).items():
+                    totals[part] = totals.get(part, 0.0) + factor * ratio
                 continue
-            a, factor_a, b, factor_b = self.parts[one]
-            for part, own in ((a, factor_a), (b, factor_b)):
+            a, factor_a, b, factor_b = self.parts[piece]
+            for part, ratio in ((a, factor_a), (b, factor_b)):
                 if part not in factors:
                     heappush(left, -part)
-                factors[part] = factors.get(part, 0.0) + factor * own
-        self._remember(number, found)
-        return found
+                factors[part] = factors.get(part, 0.0) + factor * ratio
+        self._remember(number, totals)
+        return totals
 
     def _remember(self, number: int, factors: dict[int, float]) -> None:
         if len(self._expanded) >= _MAX_EXPANDED:
@@ -159,7 +159,7 @@ class Pieces:
         number = self.parts_of(number)[0]
         if self._draws[-1].first <= number:
             return self._draws[-1]
-        return self._draws[bisect_right([one.first for one in self._draws], number) - 1]
+        return self._draws[bisect_right([draw.first for draw in self._draws], number) - 1]
 
     def drawn_scale(self, ids: Any) -> float:
         """Return the scale with which some numbers were drawn; NaN if it is unknown, or if several
@@ -168,8 +168,8 @@ class Pieces:
         ids: The ids of the drawn numbers or sums. Only the first one is examined.
         """
         parts = self.parts_of(int(ids[0])) if len(ids) else ()
-        found = {(self.scales[one], self.draw_of(one).moment[1]) for one in parts}
-        return found.pop()[0] if len(found) == 1 else math.nan
+        origins = {(self.scales[part], self.draw_of(part).moment[1]) for part in parts}
+        return origins.pop()[0] if len(origins) == 1 else math.nan
 
     def scaled_factors_of(self, number: int) -> dict[int, float]:
         """Return what `factors_of` returns, each factor times the scale of its drawn number."""
@@ -181,10 +181,10 @@ class Pieces:
         """Return whether two noisy values contain a common drawn number. For arrays: whether every
         entry of `a` and the entry of `b` at the same index do; only the first 1,000 indices
         (`_EXAMINED_ENTRIES`) are examined."""
-        pairs = zip(*(one.flat for one in np.broadcast_arrays(a.ids, b.ids)))
+        pairs = zip(*(array.flat for array in np.broadcast_arrays(a.ids, b.ids)))
         shared = [
-            not self.factors_of(int(one)).keys().isdisjoint(self.factors_of(int(other)))
-            for one, other in islice(pairs, _EXAMINED_ENTRIES)
+            not self.factors_of(int(left)).keys().isdisjoint(self.factors_of(int(right)))
+            for left, right in islice(pairs, _EXAMINED_ENTRIES)
         ]
         return bool(shared) and all(shared)
 
@@ -195,7 +195,7 @@ class Pieces:
         values: Its drawn numbers.
         scales: Their scale, or their scales.
         """
-        values, scales = (np.ravel(np.asarray(one, dtype=float)) for one in (values, scales))
+        values, scales = (np.ravel(np.asarray(array, dtype=float)) for array in (values, scales))
         values = values[:_MAX_COMPARED]
         with np.errstate(all="ignore"):
             short = values.astype(np.float32)
@@ -207,18 +207,18 @@ class Pieces:
         if is_tiny or not len(unit) or not np.all(np.isfinite(unit)) or not unit[0]:
             return
         key = float(f"{unit[0]:.5g}")
-        before = self._calls.setdefault(key, (unit, scales, first))
-        if before[2] == first:
+        earlier = self._calls.setdefault(key, (unit, scales, first))
+        if earlier[2] == first:
             return
-        many = min(len(unit), len(before[0]))
+        count = min(len(unit), len(earlier[0]))
         close = _ROUNDING_OF_FLOAT32 if is_short else _ROUNDING
-        is_equal = np.isclose(unit[:many], before[0][:many], rtol=close, atol=0)
-        repeated = many if is_equal.all() else int(np.argmin(is_equal))
-        if is_short and repeated == 1 and (many > 1 or len(self._calls) > _MAX_SINGLE_CALLS):
+        is_equal = np.isclose(unit[:count], earlier[0][:count], rtol=close, atol=0)
+        repeated = count if is_equal.all() else int(np.argmin(is_equal))
+        if is_short and repeated == 1 and (count > 1 or len(self._calls) > _MAX_SINGLE_CALLS):
             return
-        ratios = np.broadcast_to(scales[:many] / before[1][:many], (many,)).tolist()
-        for place in range(repeated):
-            self.repeated[first + place] = before[2] + place, ratios[place]
+        ratios = np.broadcast_to(scales[:count] / earlier[1][:count], (count,)).tolist()
+        for index in range(repeated):
+            self.repeated[first + index] = earlier[2] + index, ratios[index]
 
     def sum_of(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
         """Return the noise of the number `x + sign · y`; None if the noise of x and y cancels out.
@@ -237,35 +237,33 @@ class Pieces:
             ids = ids_a
         else:
             pairs = zip(*map(np.ravel, (ids_a, factor_a, ids_b, factor_b)))
-            ids = np.array([self._pair(*one) for one in pairs]).reshape(shape)
+            ids = np.array([self._pair(*pair) for pair in pairs]).reshape(shape)
             factor = np.ones(shape)
-        operands = [one for one in (a.operand, _signed(b.operand, sign)) if one is not None]
+        operands = [
+            operand for operand in (a.operand, _signed(b.operand, sign)) if operand is not None
+        ]
         operand = sum(operands[1:], operands[0]) if operands else None
-        latest = [one for one in (a.use, b.use) if one is not None]
+        latest = [use for use in (a.use, b.use) if use is not None]
         use = max(latest) if latest else None
         if shape:
             return Noise(ids, factor, operand, use)
         return Noise(int(ids[()]), float(factor[()]), operand, use)
 
     def _pair(self, a: int, factor_a: float, b: int, factor_b: float) -> int:
-        """Record the sum `factor_a · a + factor_b · b` as new noise, with its distribution and
-        scale if they are known. Return its id.
-
-        a, b: The ids of the two drawn numbers or sums.
-        """
+        """Record the sum `factor_a · a + factor_b · b` as new noise, and return its id."""
         scale_a, scale_b = abs(factor_a) * self.scales[a], abs(factor_b) * self.scales[b]
         laws, scale, law = (self.laws[a], self.laws[b]), float("nan"), UNKNOWN
         a, b = int(a), int(b)
         factors = {part: factor_a * factor for part, factor in self.factors_of(a).items()}
-        other = self.factors_of(b)
-        is_disjoint = factors.keys().isdisjoint(other)
-        for part, factor in other.items():
+        second = self.factors_of(b)
+        is_disjoint = factors.keys().isdisjoint(second)
+        for part, factor in second.items():
             factors[part] = factors.get(part, 0.0) + factor_b * factor
         left = [part for part, factor in factors.items() if factor]
         if laws == ("normal", "normal"):
-            each = (factor * self.scales[part] for part, factor in factors.items())
+            scaled = (factor * self.scales[part] for part, factor in factors.items())
             law = "normal"
-            scale = float(np.hypot(scale_a, scale_b)) if is_disjoint else math.hypot(*each)
+            scale = float(np.hypot(scale_a, scale_b)) if is_disjoint else math.hypot(*scaled)
         elif not left:
             law, scale = laws[0], 0.0
         elif len(left) == 1:  # the other numbers have cancelled out, or repeat this one
@@ -292,14 +290,13 @@ def first_of(values: Any) -> Any:
 
 def shifted(noise: Noise, more: Any) -> Noise:
     """Return the noise of a number after a plain number `more` was added to it: only the operand
-    (the number to which the noise was added) changes."""
+    changes."""
     return noise._replace(operand=more if noise.operand is None else noise.operand + more)
 
 
 def multiplied(noise: Noise, factor: Any) -> Noise:
     """Return the noise of a number after the number was multiplied by `factor`, which has no noise.
-    Both the factor of the noise and the operand (the number to which the noise was added) are
-    multiplied."""
+    Both the factor of the noise and the operand are multiplied."""
     operand = None if noise.operand is None else noise.operand * factor
     return noise._replace(factor=noise.factor * factor, operand=operand)
 
@@ -337,7 +334,7 @@ def are_uniform(pieces: Pieces, noise: Noise) -> bool:
     draw = pieces.draw_of(first_of(noise.ids))
     bounds = [draw.parameters.get(name) for name in ("low", "high")]
     return bool(np.all(np.equal(noise.factor, 1.0))) and all(
-        isinstance(one, SINGLE) for one in bounds
+        isinstance(bound, SINGLE) for bound in bounds
     )
 
 
@@ -359,12 +356,11 @@ def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
 
 
 def _range(pieces: Pieces, noise: Noise) -> tuple[Any, Any]:
-    """Return (lower end, width) of the range of `noise`: a drawn uniform number, multiplied by a
-    factor."""
+    """Return (lower end, width) of the range of a uniform number, multiplied by a factor."""
     number, factor = first_of(noise.ids), first_of(noise.factor)
     draw, width = pieces.draw_of(number), pieces.scales[number] * factor
     if draw.law == "integers":
-        low, high = (float(draw.parameters[one]) for one in ("low", "high"))
+        low, high = (float(draw.parameters[end]) for end in ("low", "high"))
         return low, high - low
     low = float(first_of(draw.parameters.get("low", 0.0))) * factor
     return (low, width) if width > 0 else (low + width, -width)

@@ -70,7 +70,7 @@ class Followed:
     def __init__(self, files: Sequence[str], packages: Sequence[str], home: CodeType) -> None:
         self.home = Spot((home, _WHOLE))
         self._files = set(files)
-        self._folders = tuple(folder for one in packages for folder in _folders(one))
+        self._folders = tuple(folder for package in packages for folder in _folders(package))
         # Maps the path of a file to whether it is the user's. Cached, since each draw asks again.
         self.known: dict[str, bool] = {}
         # Number of loaded modules when `_modules` was computed. If it changes, `_modules` is
@@ -80,12 +80,12 @@ class Followed:
         self._spots: dict[tuple[int, int], Spot] = {}
 
     def spot(self, frame: FrameType) -> Spot:
-        """Return the instruction that a frame (a running function) executes."""
+        """Return the instruction that a frame executes."""
         code, instruction = frame.f_code, frame.f_lasti
-        found = self._spots.get((id(code), instruction))
-        if found is None:
-            found = self._spots[id(code), instruction] = Spot((code, instruction))
-        return found
+        spot = self._spots.get((id(code), instruction))
+        if spot is None:
+            spot = self._spots[id(code), instruction] = Spot((code, instruction))
+        return spot
 
     def owns(self, file: str) -> bool:
         known = self.known.get(file)
@@ -106,25 +106,21 @@ class Followed:
             return False
         if file in self._files or file.startswith(self._folders):
             return True
-        return not (file.startswith(_PYTHONS) or any(one in file for one in _INSTALLED))
+        return not (file.startswith(_PYTHONS) or any(folder in file for folder in _INSTALLED))
 
 
 def check_followed(packages: Sequence[str]) -> None:
     """Check names of packages that a trace shall treat as the user's code. Raise ValueError for a
     name that is not a package, module, folder or file."""
-    for one in packages:
-        if not _folders(one):
+    for package in packages:
+        if not _folders(package):
             raise ValueError(
-                f"there is no package, folder or file {one!r} whose lines could be followed"
+                f"there is no package, folder or file {package!r} whose lines could be followed"
             )
 
 
 def _folders(name: str) -> list[str]:
-    """Return [path] for a package, module, folder or file; [] if it does not exist. The path of a
-    package or folder ends with a separator.
-
-    name: A path, or the name of a package or module, such as `scipy.stats`.
-    """
+    """Return [path] for a package, module, folder or file; [] if it does not exist."""
     path = Path(name)
     if path.exists():
         full = str(path.resolve())
@@ -138,8 +134,8 @@ def _folders(name: str) -> list[str]:
         file = None if spec is None or not spec.has_location else spec.origin
     if file is None:
         return []
-    found = Path(file)
-    return [f"{found.parent}{os.sep}" if found.stem == "__init__" else file]
+    path = Path(file)
+    return [f"{path.parent}{os.sep}" if path.stem == "__init__" else file]
 
 
 def is_ours(file: str) -> bool:
@@ -151,7 +147,7 @@ def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
     """Return the innermost frame that runs the user's code: the given frame, or the nearest of its
     callers up to the call of the mechanism. Return None if there is none.
 
-    frame: A frame (a running function), or None.
+    frame: A frame, or None.
     followed: Decides which files are the user's.
     """
     known = followed.known
@@ -172,15 +168,15 @@ def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
     """Return the instructions of the user's code from which a frame was called: at most 5,
     innermost first.
 
-    frame: The frame (a running function); None gives no instructions.
+    frame: The frame; None gives no instructions.
     followed: Decides which files are the user's.
     """
-    found: list[Spot] = []
+    spots: list[Spot] = []
     frame = None if frame is None else own_frame(frame.f_back, followed)
-    while frame is not None and len(found) < _MAX_CALLERS:
-        found.append(followed.spot(frame))
+    while frame is not None and len(spots) < _MAX_CALLERS:
+        spots.append(followed.spot(frame))
         frame = own_frame(frame.f_back, followed)
-    return tuple(found)
+    return tuple(spots)
 
 
 def place_of(spot: Spot) -> Place:
@@ -229,21 +225,21 @@ def loops_of(file: str) -> tuple[tuple[int, int], ...]:
         return ()
     kinds = ast.For, ast.While, ast.AsyncFor
     return tuple(
-        (one.lineno, one.end_lineno or one.lineno)
-        for one in ast.walk(tree)
-        if isinstance(one, kinds)
+        (loop.lineno, loop.end_lineno or loop.lineno)
+        for loop in ast.walk(tree)
+        if isinstance(loop, kinds)
     )
 
 
 def _line(code: CodeType, instruction: int) -> int:
     import dis
 
-    found = code.co_firstlineno
+    number = code.co_firstlineno
     for start, line in dis.findlinestarts(code):
         if start > instruction:
             break
-        found = line or found
-    return found
+        number = line or number
+    return number
 
 
 # Limits of the search for modules to which the user's objects refer: number of items of a list or
@@ -259,33 +255,26 @@ def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleT
 
     owns: A function from the path of a file to whether the file is the user's.
     """
-    found: dict[int, ModuleType] = {}
-    waiting: list[tuple[Any, int]] = [(one, 0) for one in objects]
+    modules: dict[int, ModuleType] = {}
+    waiting: list[tuple[Any, int]] = [(start, 0) for start in objects]
     while waiting:
         value, depth = waiting.pop()
         if not isinstance(value, ModuleType):
             waiting += _held(value, depth)
-        elif id(value) not in found:
+        elif id(value) not in modules:
             file = getattr(value, "__file__", None)
             if isinstance(file, str) and owns(file):
-                found[id(value)] = value
-                for one in list(vars(value).values()):
-                    waiting.append((one, 0))
-                    is_here = getattr(one, "__module__", None) == value.__name__
-                    for name in _names(one) if is_here else ():
+                modules[id(value)] = value
+                for member in list(vars(value).values()):
+                    waiting.append((member, 0))
+                    is_here = getattr(member, "__module__", None) == value.__name__
+                    for name in _names(member) if is_here else ():
                         waiting.append((sys.modules.get(name), 0))
-    return sorted(found.values(), key=lambda one: one.__name__)
+    return sorted(modules.values(), key=lambda module: module.__name__)
 
 
 def _held(value: Any, depth: int) -> Iterator[tuple[Any, int]]:
-    """Yield (object, its depth) for each object to which a value refers: the modules in which the
-    value or its class is defined, and the values that it contains, such as items of a list or
-    variables of a closure. Contained values have the depth `depth` + 1; none are yielded if `depth`
-    has reached 2 (`_MAX_HOLDER_DEPTH`).
-
-    depth: The depth of `value`: the number of containers (lists, closures, wrapped functions) that
-        it is nested in.
-    """
+    """Yield (object, depth) for the modules and values to which a value refers."""
     below: Iterable[Any] = ()
     if isinstance(value, functools.partial):
         below = (value.func, *value.args, *value.keywords.values())
@@ -300,7 +289,7 @@ def _held(value: Any, depth: int) -> Iterator[tuple[Any, int]]:
         for kind in (value if isinstance(value, type) else type(value)).__mro__:
             yield sys.modules.get(kind.__module__), depth
     if depth < _MAX_HOLDER_DEPTH:
-        yield from ((one, depth + 1) for one in below)
+        yield from ((item, depth + 1) for item in below)
 
 
 def _content(cell: Any) -> Any:
@@ -311,18 +300,16 @@ def _content(cell: Any) -> Any:
 
 
 def _names(value: Any) -> Iterator[str]:
-    """Yield possible names of modules to which the code of a function, or of the methods of a
-    class, refers. For a name `b` in the code of a module of package `p.q`, these are `b`, `p.q.b`
-    and `p.b`."""
+    """Yield possible names of modules to which the code of a function or class refers."""
     if isinstance(value, type):
-        for one in list(vars(value).values()):
-            yield from () if isinstance(one, type) else _names(one)
+        for member in list(vars(value).values()):
+            yield from () if isinstance(member, type) else _names(member)
     value = getattr(value, "fget", getattr(value, "__func__", value))
     while isinstance(value, FunctionType):
         package = value.__globals__.get("__package__") or ""
         codes = [value.__code__]
         for code in codes:
-            codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+            codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
             for name in code.co_names:
                 yield from (name, f"{package}.{name}", f"{package.rpartition('.')[0]}.{name}")
         value = getattr(value, "__wrapped__", None)
@@ -378,12 +365,12 @@ def watched(followed: Followed) -> Iterator[Lines]:
     followed: Decides which files are the user's.
     """
     lines = Lines()
-    before = sys.gettrace()
+    tracer = sys.gettrace()
     sys.settrace(_tracer(followed, lines))
     try:
         yield lines
     finally:
-        sys.settrace(before)
+        sys.settrace(tracer)
 
 
 def _tracer(followed: Followed, lines: Lines) -> Any:

@@ -35,10 +35,9 @@ if TYPE_CHECKING:
 
 
 class Moments:
-    """Gives each event of a run (a draw, addition or comparison of noise, or a random choice) an
-    identifier by which it can be found in a second run. The identifier, called a moment, is (kind,
-    instruction, count): the kind of event, the instruction of the user's code, and the number of
-    earlier events of this kind there.
+    """Gives each event of a run an identifier by which it can be found in a second run. The
+    identifier, called a moment, is (kind, instruction, count): the kind of event, the instruction
+    of the user's code, and the number of earlier events of this kind there.
 
     followed: Decides which files are the user's code.
     check: A function that is called at each event, and raises TooLong to end the run.
@@ -79,9 +78,9 @@ class Moments:
     def next(self, kind: str, spot: Spot) -> Moment:
         """Count a new event (such as a draw or an addition of noise), and return its identifier:
         (kind of event, instruction, number of earlier events of this kind at this instruction)."""
-        place = kind, spot
-        number = self._counts.get(place, 0)
-        self._counts[place] = number + 1
+        key = kind, spot
+        number = self._counts.get(key, 0)
+        self._counts[key] = number + 1
         if self.lines is not None:
             self.positions[kind, spot, number] = len(self.lines)
         return kind, spot, number
@@ -146,11 +145,11 @@ class Recorder:
         another thread."""
         return self._depth > 0 or not self.is_open or threading.get_ident() != self._thread
 
-    def real(self, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    def real(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Call a function without recording its draws, and return its result."""
         self._depth += 1
         try:
-            return function(*given, **named)
+            return function(*args, **named)
         finally:
             self._depth -= 1
 
@@ -206,8 +205,8 @@ class Recorder:
             base = self._repetition.noise(moment, base, first)
         shape = () if isinstance(base, SINGLE) else np.shape(base)
         size = int(np.prod(shape)) if shape else 1
-        own = np.array(base) if isinstance(base, np.ndarray) else base
-        self._add(moment, primitive, law, scale, size, parameters, own, outcomes, is_fill)
+        copied = np.array(base) if isinstance(base, np.ndarray) else base
+        self._add(moment, primitive, law, scale, size, parameters, copied, outcomes, is_fill)
         noise = Noise(np.arange(first, first + size).reshape(shape) if shape else first, 1.0)
         if location is None:
             return self._bare(spot, noise, base)
@@ -223,9 +222,7 @@ class Recorder:
         scale: Any,
         parameters: Mapping[str, Any] | None,
     ) -> Any:
-        """Record a draw of a single float, and return a float that remembers that it comes from
-        this draw. This is the fast path of `drawn`, with the same parameters: a run may draw
-        very many single floats."""
+        """Record a single float: the fast path of `drawn`, since a run may draw very many."""
         first = len(self.pieces.laws)
         if self._repetition is not None:
             value = self._repetition.noise(moment, value, first)
@@ -324,7 +321,7 @@ class Recorder:
             return self._scaled(name, left, right, natural)
         spot = self._moments.spot()
         if self._severed and spot in self._severed:
-            a, b = (one if one is not None and one[1].use is None else None for one in (a, b))
+            a, b = (side if side is not None and side[1].use is None else None for side in (a, b))
             if a is None and b is None:
                 return natural
         if a is not None and b is not None:
@@ -334,14 +331,16 @@ class Recorder:
             if noise.operand is None:
                 return traced(natural, self, noise)
             if self.pieces.share_numbers(a[1], b[1]):
-                self.joined.update(one.use for _, one in (a, b) if one.use is not None)
+                self.joined.update(term.use for _, term in (a, b) if term.use is not None)
         elif a is not None:
-            other = plain(right)
-            noise = shifted(a[1], -other if name == "sub" else other)
+            operand = plain(right)
+            noise = shifted(a[1], -operand if name == "sub" else operand)
         else:
             assert b is not None
-            own, other = b[1], plain(left)
-            noise = shifted(multiplied(own, -1), other) if name == "sub" else shifted(own, other)
+            term, operand = b[1], plain(left)
+            noise = (
+                shifted(multiplied(term, -1), operand) if name == "sub" else shifted(term, operand)
+            )
         return self._used(spot, noise, natural, "add")
 
     def _scaled(self, name: str, left: Any, right: Any, natural: Any) -> Any:
@@ -350,16 +349,16 @@ class Recorder:
         # distribution that is known here.
         if (a is not None and b is not None) or (a is None and name == "truediv"):
             return natural
-        found, other = (a, plain(right)) if a is not None else (b, plain(left))
-        assert found is not None
+        carrier, operand = (a, plain(right)) if a is not None else (b, plain(left))
+        assert carrier is not None
         with np.errstate(all="ignore"):
-            times = other if name == "mul" else 1 / np.asarray(other, dtype=float)[()]
+            times = operand if name == "mul" else 1 / np.asarray(operand, dtype=float)[()]
         if not np.all(np.isfinite(times)) or not np.all(times):
             return natural
-        is_integer = self.pieces.law_of(found[1]) == "integers"
+        is_integer = self.pieces.law_of(carrier[1]) == "integers"
         if is_integer and np.any(times != np.round(times)):
             return natural  # a random choice, as of a sign, and not noise
-        noise = multiplied(found[1], times)
+        noise = multiplied(carrier[1], times)
         if noise.operand is None:
             shaped = np.broadcast_to(noise.ids, np.shape(natural))
             ids = shaped if np.ndim(natural) else noise.ids
@@ -377,33 +376,33 @@ class Recorder:
         name: The comparison: `lt`, `le`, `gt` or `ge`.
         """
         a, b = carried(left), carried(right)
-        one, two = plain(left), plain(right)
-        natural = OPERATIONS[name](one, two)
+        left_value, right_value = plain(left), plain(right)
+        natural = OPERATIONS[name](left_value, right_value)
         if a is not None and b is not None:
             self.compared.update((a[1].use, b[1].use))
             return natural
-        found = a or b
-        assert found is not None
+        carrier = a or b
+        assert carrier is not None
         spot = self._moments.spot()
-        if self._severed and spot in self._severed and found[1].use is not None:
+        if self._severed and spot in self._severed and carrier[1].use is not None:
             return natural
-        noise, other = found[1], two if a is not None else one
+        noise, threshold = carrier[1], right_value if a is not None else left_value
         last = self.draws[-1] if self.draws else None
-        if last is not None and type(noise.ids) is int and is_single(last, noise, other):
-            below = min(max(other / last.scale, 0.0), 1.0)
+        if last is not None and type(noise.ids) is int and is_single(last, noise, threshold):
+            below = min(max(threshold / last.scale, 0.0), 1.0)
             way = name if a is not None else MIRRORED[name]
             return self._tossed(spot, way, noise.ids, below, natural, is_turned=False)
         if are_uniform(self.pieces, noise):
             way = name if a is not None else MIRRORED[name]
             if noise.operand is not None:
-                noise, other = noise._replace(operand=None), other - noise.operand
-            below = share_below(self.pieces, noise, way, other)
+                noise, threshold = noise._replace(operand=None), threshold - noise.operand
+            below = share_below(self.pieces, noise, way, threshold)
             is_turned = first_of(noise.factor) < 0
             return self._tossed(spot, way, noise.ids, below, natural, is_turned=is_turned)
-        value = one if a is not None else two
-        if not np.all(np.isfinite(other)):
+        value = left_value if a is not None else right_value
+        if not np.all(np.isfinite(threshold)):
             return natural
-        difference = self._used(spot, shifted(noise, -other), value - other, "compare")
+        difference = self._used(spot, shifted(noise, -threshold), value - threshold, "compare")
         zero = plain(difference) * 0
         pair = (plain(difference), zero) if a is not None else (zero, plain(difference))
         return OPERATIONS[name](*pair)
@@ -422,21 +421,12 @@ class Recorder:
         outcomes: Sequence[tuple[Any, float]] | None = None,
         is_fill: bool = False,
     ) -> None:
-        """Record a draw of `size` numbers.
-
-        moment: Identifies the draw: (kind, instruction, number of earlier draws there).
-        primitive: The name of the function that draws, for the user.
-        law: The name of the distribution, such as `laplace`.
-        scale: The scale of the noise: a number or an array; None if it is unknown.
-        parameters: The arguments of the function, by name; None for no arguments.
-        values: The drawn numbers minus the location; None if they are unknown.
-        outcomes: (value, probability) for each outcome of a discrete distribution; None for another
-            distribution.
-        is_fill: Whether the function fills memory of the program in place.
-        """
+        """Record a draw of `size` numbers; `values` are the numbers minus the location."""
         callers, first = self._moments.callers(moment[1]), len(self.pieces.laws)
-        given = dict(parameters or {})
-        draw = Draw(moment, primitive, law, scale, given, values, first, outcomes, callers, is_fill)
+        arguments = dict(parameters or {})
+        draw = Draw(
+            moment, primitive, law, scale, arguments, values, first, outcomes, callers, is_fill
+        )
         self.draws.append(draw)
         self.by_moment[moment] = draw
         if np.ndim(scale) and values is not None:
@@ -448,19 +438,11 @@ class Recorder:
     def _tossed(
         self, spot: Spot, name: str, ids: Any, below: Any, natural: Any, *, is_turned: bool
     ) -> Any:
-        """Record a coin (a comparison of a uniform number with a threshold) or an array of coins,
-        and return the outcomes as Booleans. In a second run, return the outcomes of the first run.
-
-        spot: The instruction that compares.
-        name: The comparison with the uniform number on the left, such as `lt`.
-        ids: The id of the compared uniform number in the records of the run; an array for an array.
-        below: The share of the range of the uniform number that lies below the threshold, from 0 to
-            1.
-        natural: The outcomes of this run.
-        is_turned: Whether the uniform number was multiplied by a negative factor before.
-        """
+        """Record coins, and return their outcomes: in a second run, those of the first run."""
+        # `below` is the share of the uniform number's range below the threshold; `is_turned` says
+        # that the number was multiplied by a negative factor before.
         if isinstance(natural, np.ndarray):  # a number may be compared with an array
-            ids, below = (np.broadcast_to(each, natural.shape) for each in (ids, below))
+            ids, below = (np.broadcast_to(array, natural.shape) for array in (ids, below))
         is_less = name in ("lt", "le")
         probability = below if is_less else 1 - below
         moment = self._moments.next("choice", spot)
@@ -486,14 +468,7 @@ class Recorder:
         return traced(natural, self, noise)
 
     def _used(self, spot: Spot, noise: Noise, natural: Any, kind: str) -> Any:
-        """Record an addition or comparison of noise, and return the noisy value. In a second run,
-        return the noisy value of the first run.
-
-        spot: The instruction that adds or compares.
-        noise: The noise, with its factor and the number to which it is added.
-        natural: The noisy value of this run.
-        kind: `add` or `compare`.
-        """
+        """Record an addition or comparison of noise, and return the noisy value."""
         moment = self._moments.next(kind, spot)
         shape = np.shape(natural)
         if shape:
@@ -506,8 +481,8 @@ class Recorder:
         if self._repetition is not None:
             value = self._repetition.noised(moment, noise, natural)
         # Store a copy of an array, since the user's code may change the array in place.
-        kept = np.array(value) if shape else plain(value)
-        use = Use(moment, kind, kept, self._moments.callers(spot), *noise)
+        stored = np.array(value) if shape else plain(value)
+        use = Use(moment, kind, stored, self._moments.callers(spot), *noise)
         self.uses.append(use)
         self.by_moment[moment] = use
         return traced(value, self, noise._replace(use=len(self.uses) - 1))

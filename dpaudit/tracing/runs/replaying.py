@@ -128,11 +128,10 @@ _MISSING = object()
 
 
 class Repetition:
-    """Replaces values of a run by the values of an earlier run. Events (draws, additions and
-    comparisons of noise) are matched by their moment: (kind of event, instruction, number of
-    earlier events of this kind there).
+    """Replaces values of a run by the values of an earlier run. Events are matched by their moment:
+    (kind of event, instruction, number of earlier events of this kind there).
 
-    before: The records of the earlier run, by moment.
+    events: The records of the earlier run, by moment.
     overrides: Values that the caller forces, for single draws or random comparisons. The keys are
         (moment, index in the array); None for no forced values.
     alignment: Only for instructions at which the n-th events of both runs are no counterparts. It
@@ -142,11 +141,11 @@ class Repetition:
 
     def __init__(
         self,
-        before: Mapping[Moment, Any],
+        events: Mapping[Moment, Any],
         overrides: Mapping[Entry, Any] | None = None,
         alignment: Mapping[tuple[str, Spot], Sequence[int | None]] | None = None,
     ) -> None:
-        self._before, self._overrides = before, overrides or {}
+        self._events, self._overrides = events, overrides or {}
         self._alignment = alignment or {}
         # Ids of the drawn numbers of this run that have a forced value (`overrides`). A sum that
         # contains such a number keeps its new value; it is not replaced by the value of the earlier
@@ -167,12 +166,12 @@ class Repetition:
         values = self._again(moment, values)
         if self._overrides:
             values = self._overridden(moment, values)
-            for place in (0,) if isinstance(values, SINGLE) else range(int(np.size(values))):
-                if (moment, place) in self._overrides:
-                    self._freed.add(first + place)
-                    before = self._counterpart(moment)
-                    if isinstance(before, Draw):
-                        self._replaced.add(before.first + place)
+            for index in (0,) if isinstance(values, SINGLE) else range(int(np.size(values))):
+                if (moment, index) in self._overrides:
+                    self._freed.add(first + index)
+                    counterpart = self._counterpart(moment)
+                    if isinstance(counterpart, Draw):
+                        self._replaced.add(counterpart.first + index)
         return values
 
     def outcome(self, moment: Moment, values: Any, ids: Any = (), probability: Any = None) -> Any:
@@ -185,66 +184,60 @@ class Repetition:
         probability: The probability of True, for a choice between True and False. An outcome that
             is certain in each of the runs is no choice, and not repeated.
         """
-        before = self._counterpart(moment)
-        if not self._is_free(before, ids):
+        counterpart = self._counterpart(moment)
+        if not self._is_free(counterpart, ids):
             again = self._again(moment, values)
-            fixed = are_certain(getattr(before, "probability", None), probability)
+            fixed = are_certain(getattr(counterpart, "probability", None), probability)
             is_any = np.any(fixed) and np.shape(again) == np.shape(fixed)
             values = _like(np.where(fixed, values, again)[()], values) if is_any else again
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
-        """Return the noisy value (number plus noise) with which this run continues: the noisy value
-        of the earlier run at the same moment, so that both runs have equal noisy values. Return
-        `natural` if the earlier run has no noisy value at this moment, or if the caller forces
-        another value of the noise.
+        """Return the noisy value with which this run continues: the noisy value of the earlier run
+        at the same moment, so that both runs have equal noisy values. Return `natural` if the
+        earlier run has no noisy value at this moment, or if the caller forces another value of the
+        noise.
 
         moment: Identifies the addition or comparison.
         noise: The noise in this run.
         natural: The noisy value that this run computed.
         """
         kind, spot, _ = moment
-        before = self._counterpart(moment)
-        if not isinstance(before, Use):
+        counterpart = self._counterpart(moment)
+        if not isinstance(counterpart, Use):
             return natural
         # Without an alignment of the two runs for this instruction, its n-th execution in one run
         # is the counterpart of its n-th execution in the other run.
         is_aligned = (kind, spot) in self._alignment
-        if self._is_free(None if is_aligned else before, noise.ids):
+        if self._is_free(None if is_aligned else counterpart, noise.ids):
             return natural
-        if np.shape(before.value) == np.shape(natural):
-            return _like(before.value, natural)
-        if np.ndim(before.value) == np.ndim(natural) == 1:
+        if np.shape(counterpart.value) == np.shape(natural):
+            return _like(counterpart.value, natural)
+        if np.ndim(counterpart.value) == np.ndim(natural) == 1:
             values = np.array(natural, copy=True)
-            places = aligned(np.ravel(before.operand).tolist(), np.ravel(noise.operand).tolist())
-            for place, other in enumerate(places):
-                if other is not None:
-                    values[place] = before.value[other]
+            matches = aligned(
+                np.ravel(counterpart.operand).tolist(), np.ravel(noise.operand).tolist()
+            )
+            for index, match in enumerate(matches):
+                if match is not None:
+                    values[index] = counterpart.value[match]
             return values
         return natural
 
     def _counterpart(self, moment: Moment) -> Any:
-        """Return the record of the counterpart of an event in the earlier run; None if it has
-        none."""
+        """Return the counterpart of an event in the earlier run, if there is one."""
         kind, spot, number = moment
-        places = self._alignment.get((kind, spot))
-        if places is not None:
-            place = places[number] if number < len(places) else None
-            return None if place is None else self._before.get((kind, spot, place))
-        return self._before.get(moment)
+        matches = self._alignment.get((kind, spot))
+        if matches is not None:
+            match = matches[number] if number < len(matches) else None
+            return None if match is None else self._events.get((kind, spot, match))
+        return self._events.get(moment)
 
-    def _is_free(self, before: Any, ids: Any) -> bool:
-        """Return whether a sum or random choice depends, in this run or in the earlier run, on a
-        drawn number that `overrides` replaces by a forced value. Then the sum or choice is free:
-        its value in this run is not replaced by its value in the earlier run.
-
-        before: The record of the sum or choice in the earlier run; None if there is none, or to
-            check only this run.
-        ids: The ids, in the records of this run, of the drawn numbers of the sum or choice.
-        """
+    def _is_free(self, counterpart: Any, ids: Any) -> bool:
+        """Return whether an event depends, in either run, on a number that is overridden."""
         if not self._freed:
             return False
-        known = np.ravel(getattr(before, "ids", ())).tolist()
+        known = np.ravel(getattr(counterpart, "ids", ())).tolist()
         is_other = not self._freed.isdisjoint(np.ravel(ids).tolist())
         return is_other or not self._replaced.isdisjoint(known)
 
@@ -253,59 +246,54 @@ class Repetition:
         recorded. This is the output that the function had in the earlier run, if both outputs are
         plain values, such as numbers or lists of texts, or if `is_whole` is set. In all other
         cases, it is `value`, the output in this run."""
-        before = self._counterpart(moment)
-        if isinstance(before, Draw) and before.law == OPAQUE:
+        counterpart = self._counterpart(moment)
+        if isinstance(counterpart, Draw) and counterpart.law == OPAQUE:
             if is_whole:
-                return before.values
-            if _is_plain(value) and _is_plain(before.values):
-                return copy.deepcopy(before.values)
+                return counterpart.values
+            if _is_plain(value) and _is_plain(counterpart.values):
+                return copy.deepcopy(counterpart.values)
         return value
 
     def _again(self, moment: Moment, values: Any) -> Any:
-        """Return the values with which this run continues after a draw or random choice: the values
-        that the earlier run has at the same `moment` (identifier of the draw or choice). If
-        `values`, the values of this run, are more numbers, the last ones are appended; if they are
-        fewer, the last earlier values are dropped. If the earlier run has no values at this moment,
-        return `values`."""
-        before = self._counterpart(moment)
-        if not isinstance(before, (Draw, Choice)) or before.values is None:
+        """Return the earlier values at `moment`, cut or extended to as many as `values`."""
+        counterpart = self._counterpart(moment)
+        if not isinstance(counterpart, (Draw, Choice)) or counterpart.values is None:
             return values
         # fast path: a run may have very many draws of single floats
-        if type(values) is type(before.values) is float:
-            return before.values
-        if isinstance(values, SINGLE) and isinstance(before.values, SINGLE):
-            return _like(before.values, values)
-        if np.shape(before.values) == np.shape(values):
-            return _like(before.values, values)
-        if np.ndim(before.values) == np.ndim(values) == 1:
-            many = min(len(before.values), len(values))
-            return np.concatenate([before.values[:many], values[many:]])
+        if type(values) is type(counterpart.values) is float:
+            return counterpart.values
+        if isinstance(values, SINGLE) and isinstance(counterpart.values, SINGLE):
+            return _like(counterpart.values, values)
+        if np.shape(counterpart.values) == np.shape(values):
+            return _like(counterpart.values, values)
+        if np.ndim(counterpart.values) == np.ndim(values) == 1:
+            count = min(len(counterpart.values), len(values))
+            return np.concatenate([counterpart.values[:count], values[count:]])
         return values
 
     def _overridden(self, moment: Moment, values: Any) -> Any:
         if isinstance(values, SINGLE):
             value = self._overrides.get((moment, 0), _MISSING)
             return values if value is _MISSING else _like(value, values)
-        for place in range(int(np.size(values))):
-            if (moment, place) in self._overrides:
-                value = self._overrides[moment, place]
+        for index in range(int(np.size(values))):
+            if (moment, index) in self._overrides:
+                value = self._overrides[moment, index]
                 if np.ndim(values) == 0:
                     return _like(value, values)
                 values = np.array(values, copy=True)
-                values.flat[place] = value
+                values.flat[index] = value
         return values
 
 
-def are_certain(one: Any, other: Any) -> Any:
+def are_certain(first: Any, second: Any) -> Any:
     """Return, for each of two probabilities or arrays of them, whether both are 0 or 1."""
-    if one is None or other is None or np.shape(one) != np.shape(other):
+    if first is None or second is None or np.shape(first) != np.shape(second):
         return False
-    return np.isin(one, (0.0, 1.0)) & np.isin(other, (0.0, 1.0))
+    return np.isin(first, (0.0, 1.0)) & np.isin(second, (0.0, 1.0))
 
 
 def _like(value: Any, natural: Any) -> Any:
-    """Return a value converted to the type of `natural`. If that is an integer type, a float such
-    as 2.5 stays a float."""
+    """Return a value converted to the type of `natural`; a float stays for an integer type."""
     if isinstance(natural, np.ndarray):
         return np.array(value, copy=True)
     if isinstance(natural, (np.generic, bool, int, float)):
@@ -316,9 +304,7 @@ def _like(value: Any, natural: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value is None, a number, a text, or a list, tuple, mapping or array of
-    these. Such a value contains no object of the user, so that it may be copied from one run to
-    another."""
+    """Return whether a value holds no object of the user, so that another run may get a copy."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     if isinstance(value, dict):
@@ -335,10 +321,10 @@ def aligned(first: Sequence[Any], second: Sequence[Any]) -> list[int | None]:
     For example, `aligned("abd", "abcd")` is [0, 1, None, 2]."""
     import difflib
 
-    found: list[int | None] = [None] * len(second)
+    matches: list[int | None] = [None] * len(second)
     matcher = difflib.SequenceMatcher(None, first, second, autojunk=False)
     for kind, a, a_end, b, b_end in matcher.get_opcodes():
         if kind in ("equal", "replace"):
             for step in range(min(a_end - a, b_end - b)):
-                found[b + step] = a + step
-    return found
+                matches[b + step] = a + step
+    return matches

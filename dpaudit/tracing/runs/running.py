@@ -131,9 +131,9 @@ class Coupler(NamedTuple):
         )
 
     def hastened(self, seconds: float) -> Coupler:
-        """Return a copy of this coupler (which runs the mechanism on two inputs) with an earlier
-        deadline: its runs must end within `seconds` seconds, or within half of the time until the
-        present deadline if that is shorter."""
+        """Return a copy of this coupler with an earlier deadline: its runs must end within
+        `seconds` seconds, or within half of the time until the present deadline if that is
+        shorter."""
         now = time.monotonic()
         deadline = now + min(seconds, (self.subject.deadline - now) / 2)
         return self._replace(subject=self.subject._replace(deadline=deadline))
@@ -153,27 +153,26 @@ def followed_for(
     # libraries that draw noise for it.
     function, libraries = getattr(function, "traced_as", (function, ()))
     packages = (*packages, *libraries)
-    own = _code_of(function)
-    home = own if isinstance(maker, type) and own is not None else _code_of(maker) or own
-    if own is not None and is_ours(own.co_filename):
-        own = None  # the function of a library's object, which dpaudit made
+    code = _code_of(function)
+    home = code if isinstance(maker, type) and code is not None else _code_of(maker) or code
+    if code is not None and is_ours(code.co_filename):
+        code = None  # the function of a library's object, which dpaudit made
         home = home if inspect.isroutine(maker) else None
     if home is None or is_ours(home.co_filename):
         home = compile("", name or "?", "exec").replace(co_name=name.rpartition(":")[2])
-    return Followed([] if own is None else [own.co_filename], packages, home)
+    return Followed([] if code is None else [code.co_filename], packages, home)
 
 
 def _code_of(function: Any) -> CodeType | None:
-    """Return the code object of a function, method, class or callable object; None if it is not
-    written in Python."""
+    """Return the code of a function, method, class or callable; None if it is not Python."""
     while isinstance(function, functools.partial):
         function = function.func
-    found: Any = None if function is None else inspect.unwrap(function)
-    if isinstance(found, type):
-        found = found.__init__  # type: ignore[misc]  # of any class
-    elif not inspect.isroutine(found):
-        found = vars(type(found)).get("__call__", found)
-    code = getattr(getattr(found, "__func__", found), "__code__", None)
+    target: Any = None if function is None else inspect.unwrap(function)
+    if isinstance(target, type):
+        target = target.__init__  # type: ignore[misc]  # of any class
+    elif not inspect.isroutine(target):
+        target = vars(type(target)).get("__call__", target)
+    code = getattr(getattr(target, "__func__", target), "__code__", None)
     return code if isinstance(code, CodeType) else None
 
 
@@ -215,23 +214,23 @@ def run(
     """
     repetition = None
     if reference is not None or overrides:
-        before = {} if reference is None else reference.recorder.by_moment
-        repetition = Repetition(before, overrides, alignment)
+        events = {} if reference is None else reference.recorder.by_moment
+        repetition = Repetition(events, overrides, alignment)
     recorder = Recorder(
         subject.followed, repetition, subject.check, subject.severed, subject.scaled
     )
     try:
-        given = copy.deepcopy(dataset)
+        argument = copy.deepcopy(dataset)
     except Exception:  # noqa: BLE001  # whatever the user's own objects raise
-        given = dataset
+        argument = dataset
     arguments = dict(subject.params)
     if subject.rng is not None:
         arguments[subject.rng] = np.random.default_rng(np.random.SeedSequence([seed, 0]))
     if subject.batch is not None:
         arguments[subject.batch] = 1
-    by_position = (given,) if subject.data is None else ()
+    by_position = (argument,) if subject.data is None else ()
     if subject.data is not None:
-        arguments[subject.data] = given
+        arguments[subject.data] = argument
     output: Any = None
     error: Any = None
     lines = Lines()
@@ -257,16 +256,18 @@ def run(
     return Run(recorder, lines, parts_of, error)
 
 
-def same_output(one: Run, other: Run, besides: Collection[str] = ()) -> bool:
+def same_output(first: Run, second: Run, besides: Collection[str] = ()) -> bool:
     """Return whether two runs have equal outputs, up to the rounding of floats, or both raise an
     exception.
 
     besides: Names of entries of the output that may differ.
     """
     return (
-        (other.error is None) == (one.error is None)
-        and other.parts.keys() == one.parts.keys()
-        and all(same(one.parts[key], other.parts[key]) for key in one.parts if key not in besides)
+        (second.error is None) == (first.error is None)
+        and second.parts.keys() == first.parts.keys()
+        and all(
+            same(first.parts[key], second.parts[key]) for key in first.parts if key not in besides
+        )
     )
 
 
@@ -274,13 +275,13 @@ def same_output(one: Run, other: Run, besides: Collection[str] = ()) -> bool:
 def rarely_collecting() -> Iterator[None]:
     """Inside the context, make Python collect garbage less often. A run makes many objects and
     keeps nearly all of them, so that frequent collections would only take time."""
-    before = gc.get_threshold()
-    if before[0]:
-        gc.set_threshold(max(before[0], _OBJECTS_PER_COLLECTION), *before[1:])
+    thresholds = gc.get_threshold()
+    if thresholds[0]:
+        gc.set_threshold(max(thresholds[0], _OBJECTS_PER_COLLECTION), *thresholds[1:])
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        gc.set_threshold(*thresholds)
 
 
 def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str, Any]) -> Any:
@@ -313,12 +314,12 @@ def _message(failure: BaseException) -> str:
 
 
 def _raised_at(failure: BaseException, followed: Followed) -> Line | None:
-    step, found = failure.__traceback__, None
+    step, line = failure.__traceback__, None
     while step is not None:
         if followed.owns(step.tb_frame.f_code.co_filename):
-            found = step.tb_frame.f_code.co_filename, step.tb_lineno
+            line = step.tb_frame.f_code.co_filename, step.tb_lineno
         step = step.tb_next
-    return found
+    return line
 
 
 # Largest number of entries of an output that are compared; further entries are ignored.
@@ -340,12 +341,12 @@ class Missing:
 def flatten(output: Any) -> dict[str, Any]:
     """Return the entries of an output as a flat mapping. For the output (3, {"a": 5}) it is
     {"len(output)": 2, "output[0]": 3, "len(output[1])": 1, "output[1]['a']": 5}."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for name, value in _parts("output", output, 0):
-        if len(found) == _MAX_ENTRIES:
+        if len(entries) == _MAX_ENTRIES:
             break
-        found[name] = value
-    return found
+        entries[name] = value
+    return entries
 
 
 def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
@@ -364,15 +365,15 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield from _of_array(name, value, depth)
     elif isinstance(value, dict):
         yield f"len({name})", len(value)
-        for key, one in value.items():
-            yield from _parts(f"{name}[{plain(key)!r}]", one, depth + 1)
+        for key, item in value.items():
+            yield from _parts(f"{name}[{plain(key)!r}]", item, depth + 1)
     elif isinstance(value, (list, tuple)):
         yield f"len({name})", len(value)
-        for place, one in enumerate(value):
-            if type(one) in _NUMBERS:  # fast path: an output may have very many numbers
-                yield f"{name}[{place}]", one
+        for index, item in enumerate(value):
+            if type(item) in _NUMBERS:  # fast path: an output may have very many numbers
+                yield f"{name}[{index}]", item
             else:
-                yield from _parts(f"{name}[{place}]", one, depth + 1)
+                yield from _parts(f"{name}[{index}]", item, depth + 1)
     elif isinstance(value, (set, frozenset)):
         yield name, tuple(sorted(map(_text, value)))
     elif hasattr(value, "detach"):  # a tensor of torch
@@ -389,8 +390,8 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         array = array.astype(float) if array.dtype.kind == "V" else array
         yield from _of_array(name, array, depth)
     elif isinstance(getattr(value, "__dict__", None), dict):
-        for key, one in vars(value).items():
-            yield from _parts(f"{name}.{key}", one, depth + 1)
+        for key, attribute in vars(value).items():
+            yield from _parts(f"{name}.{key}", attribute, depth + 1)
     else:
         yield name, _text(value)
 
@@ -405,21 +406,27 @@ def _of_array(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield from _parts(name, value[()], depth + 1)
         return
     yield f"{name}.shape", value.shape
-    for place in np.ndindex(value.shape):
-        label = ", ".join(map(str, place))
-        yield from _parts(f"{name}[{label}]", value[place], depth + 1)
+    for index in np.ndindex(value.shape):
+        label = ", ".join(map(str, index))
+        yield from _parts(f"{name}[{label}]", value[index], depth + 1)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, second: Any) -> bool:
     """Return whether two values are equal. Two numbers are equal up to the rounding of floats;
     other values must also have the same type."""
-    if isinstance(one, float) and isinstance(other, (int, float)) and not isinstance(other, bool):
-        if math.isnan(one) or math.isnan(other):
-            return math.isnan(one) and math.isnan(other)
-        return one == other or math.isclose(one, other, rel_tol=_ROUNDING_SHARE, abs_tol=1e-12)
-    if isinstance(other, float) and isinstance(one, int) and not isinstance(one, bool):
-        return same(other, one)
-    return type(one) is type(other) and bool(one == other)
+    if (
+        isinstance(first, float)
+        and isinstance(second, (int, float))
+        and not isinstance(second, bool)
+    ):
+        if math.isnan(first) or math.isnan(second):
+            return math.isnan(first) and math.isnan(second)
+        return first == second or math.isclose(
+            first, second, rel_tol=_ROUNDING_SHARE, abs_tol=1e-12
+        )
+    if isinstance(second, float) and isinstance(first, int) and not isinstance(first, bool):
+        return same(second, first)
+    return type(first) is type(second) and bool(first == second)
 
 
 def briefly(value: Any) -> str:

@@ -136,10 +136,10 @@ def operate(name: str, left: Any, right: Any) -> Any:
 
     name: The operation: `add`, `sub`, `mul`, `truediv`, `lt`, `le`, `gt` or `ge`.
     """
-    found = carried(left) or carried(right)
-    if found is None or not found[0].is_open:
+    carrier = carried(left) or carried(right)
+    if carrier is None or not carrier[0].is_open:
         return OPERATIONS[name](plain(left), plain(right))
-    recorder = found[0]
+    recorder = carrier[0]
     return (recorder.arithmetic if name in _ARITHMETIC else recorder.compare)(name, left, right)
 
 
@@ -157,13 +157,7 @@ def _method(name: str, *, is_reflected: bool = False) -> Any:
 
 
 def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Apply a universal function of NumPy, such as `np.add`, to numbers, some of which remember
-    their noise. Return the result, which remembers its noise after a sum, difference, product or
-    quotient.
-
-    method: The name of the method of the universal function, such as `__call__` or `reduce`.
-    options: The keyword arguments.
-    """
+    """Apply a universal function of NumPy to numbers, some of which remember their noise."""
     name, out = _UFUNCS.get(ufunc), options.pop("out", None)
     if ufunc is np.negative and method == "__call__":
         name, inputs = "mul", (*inputs, -1)
@@ -177,7 +171,7 @@ def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str
             if isinstance(target, TracedArray):
                 target._carried = None
         return out[0] if len(out) == 1 else out
-    result = operate(name, *(one if _is_number(one) else np.asarray(one) for one in inputs))
+    result = operate(name, *(value if _is_number(value) else np.asarray(value) for value in inputs))
     if out is None:
         return result
     (target,) = out
@@ -204,8 +198,7 @@ class _Scalar:
         return self
 
     def item(self) -> Any:
-        """Return this object, which remembers its noise. (NumPy's `item` would return a plain
-        number, without the noise.)"""
+        """Return this object: NumPy's `item` would return a plain number, without noise."""
         return self
 
     def tolist(self) -> Any:
@@ -292,8 +285,7 @@ class TracedArray(np.ndarray):
         return _applied(ufunc, method, inputs, options)
 
     def _of(self, change: Callable[[Any], Any]) -> Any:
-        """Apply a function that indexes or reshapes an array to the numbers, and to the record of
-        their noise. Return the resulting array, whose entries remember their noise."""
+        """Index or reshape the numbers and the record of their noise."""
         value = change(np.asarray(self))
         if self._carried is None:
             return value
@@ -308,7 +300,7 @@ class TracedArray(np.ndarray):
         return self._of(lambda array: array[key])
 
     def __iter__(self) -> Iterator[Any]:
-        return (self[place] for place in range(len(self)))
+        return (self[index] for index in range(len(self)))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         np.asarray(self)[key] = plain(value)
@@ -335,16 +327,15 @@ class TracedArray(np.ndarray):
             return value
         return traced(value, *self._carried)
 
-    def item(self, *place: Any) -> Any:
-        return self.ravel()[0] if not place else np.asarray(self).item(*place)
+    def item(self, *index: Any) -> Any:
+        return self.ravel()[0] if not index else np.asarray(self).item(*index)
 
     def tolist(self) -> Any:
-        return [one.tolist() if isinstance(one, TracedArray) else one for one in self]
+        return [entry.tolist() if isinstance(entry, TracedArray) else entry for entry in self]
 
 
 def _keeping(name: str) -> Any:
-    """Return a method of `TracedArray` that calls the method of `np.ndarray` with the same name,
-    and keeps the noise. The method must only move or copy entries, such as `reshape`."""
+    """Return a method that keeps the noise of entries, which it only moves or copies."""
 
     def method(self: Any, *options: Any, **more: Any) -> Any:
         return self._of(lambda array: getattr(array, name)(*options, **more))

@@ -42,15 +42,15 @@ class Replacements(NamedTuple):
 def grouped(every: Iterable[Replacement]) -> list[Replacements]:
     """Return the new values of attributes, grouped by module or class. If an attribute occurs
     twice, its second value is in a later group, so that it is set later."""
-    found: list[Replacements] = []
+    groups: list[Replacements] = []
     latest: dict[int, Replacements] = {}
     for owner, name, value in every:
         group = latest.get(id(owner))
         if group is None or name in group.values:
             group = latest[id(owner)] = Replacements(owner, {})
-            found.append(group)
+            groups.append(group)
         group.values[name] = value
-    return found
+    return groups
 
 
 def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[..., Any]) -> Any:
@@ -59,7 +59,7 @@ def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[...,
     argument that remembers the noise in it is first replaced by an ordinary number."""
 
     def call(self: Any, *args: Any, **named: Any) -> Any:
-        args, named = bare(args), {key: bare(one) for key, one in named.items()}
+        args, named = bare(args), {key: bare(value) for key, value in named.items()}
         if recorder.is_inside:
             return real(self, *args, **named)
         return record(recorder.real(real, self, *args, **named), self, *args, **named)
@@ -79,10 +79,13 @@ def chosen(
     law: The probability of each outcome.
     result: The outcome in this run.
     """
-    place = next((place for place, one in enumerate(outcomes) if one is result or one == result), 0)
+    index = next(
+        (index for index, outcome in enumerate(outcomes) if outcome is result or outcome == result),
+        0,
+    )
     parameters, few = {"n": len(law), "p": list(law)}, list(enumerate(law))
-    place = recorder.picked(label, "choice", place, parameters=parameters, outcomes=few)
-    return outcomes[min(int(place), len(outcomes) - 1)]
+    index = recorder.picked(label, "choice", index, parameters=parameters, outcomes=few)
+    return outcomes[min(int(index), len(outcomes) - 1)]
 
 
 # If a discrete distribution has at most this number of outcomes, a trace records the list of all
@@ -93,10 +96,10 @@ MAX_LISTED_OUTCOMES = 64
 def integers(low: Any, high: Any) -> list[tuple[int, float]] | None:
     """Return (integer, probability) for each of the equally likely integers from `low` to
     `high` - 1; None if there are more than 64."""
-    many = int(high) - int(low)
+    count = int(high) - int(low)
     return (
-        [(int(low) + step, 1 / many) for step in range(many)]
-        if 0 < many <= MAX_LISTED_OUTCOMES
+        [(int(low) + step, 1 / count) for step in range(count)]
+        if 0 < count <= MAX_LISTED_OUTCOMES
         else None
     )
 
@@ -108,7 +111,7 @@ def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:
     things: The list.
     law: The probability of each item of the list.
     """
-    if not len(things) or not all(isinstance(one, (bool, np.bool_)) for one in things):
+    if not len(things) or not all(isinstance(thing, (bool, np.bool_)) for thing in things):
         return None
-    true = float(sum(p for one, p in zip(things, law) if one))
+    true = float(sum(p for thing, p in zip(things, law) if thing))
     return [(0, 1 - true), (1, true)]

@@ -35,13 +35,7 @@ def _is_number(value: Any) -> bool:
 def _of_module(
     home: str, name: str, methods: tuple[str, ...]
 ) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """Look up some methods of a class in a library. Yield (class, method name, method) for each
-    method that the class has; nothing if the module is not loaded.
-
-    home: The name of the module.
-    name: The name of the class.
-    methods: The names of the methods.
-    """
+    """Yield (class, method name, method) of a class; nothing if its module is not loaded."""
     kind = getattr(sys.modules.get(home), name, None)
     for method in methods:
         real = getattr(kind, method, None)
@@ -61,13 +55,13 @@ _SHOWN = ("epsilon", "delta", "sensitivity", "lower", "upper", "gamma")
 
 def _of_diffprivlib(recorder: Recorder) -> Iterator[Replacement]:
     module: Any = sys.modules.get("diffprivlib.mechanisms")
-    seen: set[int] = set()
-    for found in [] if module is None else list(vars(module).values()):
-        for kind in getattr(found, "__mro__", ()):
+    examined: set[int] = set()
+    for member in [] if module is None else list(vars(module).values()):
+        for kind in getattr(member, "__mro__", ()):
             real = vars(kind).get("randomise")
             is_ours = kind.__module__.startswith("diffprivlib.")
-            if real is not None and is_ours and id(kind) not in seen:
-                seen.add(id(kind))
+            if real is not None and is_ours and id(kind) not in examined:
+                examined.add(id(kind))
                 yield Replacement(kind, "randomise", _randomise(recorder, real))
 
 
@@ -82,23 +76,21 @@ def _randomise(recorder: Recorder, real: Any) -> Any:
             return recorder.opaque(label, result, is_whole=callable(result))
         law, scale = _law(name, mechanism)
         parameters = {"value": value}
-        for one in _SHOWN:
-            if isinstance(getattr(mechanism, one, None), _NUMBERS):
-                parameters[one] = getattr(mechanism, one)
+        for field in _SHOWN:
+            if isinstance(getattr(mechanism, field, None), _NUMBERS):
+                parameters[field] = getattr(mechanism, field)
         return recorder.released(label, result, value, law=law, scale=scale, parameters=parameters)
 
     return recorded(recorder, real, record)
 
 
 def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
-    """Return (distribution, scale) of the noise that a mechanism of diffprivlib adds. If the
-    mechanism then truncates or folds the noisy value, the result describes the noise before that.
-    Return ("unknown", None) if the distribution depends on the argument, as for a mechanism that
-    draws again until the output is within bounds.
-
-    name: The name of the mechanism's class, such as `Laplace`.
-    """
-    epsilon, delta = (float(getattr(mechanism, one, 0.0)) for one in ("epsilon", "delta"))
+    """Return (distribution, scale) of the noise of a diffprivlib mechanism, before truncation."""
+    # The distribution is unknown if it depends on the argument, as for a mechanism that draws again
+    # until the output is within bounds.
+    epsilon, delta = (
+        float(getattr(mechanism, parameter, 0.0)) for parameter in ("epsilon", "delta")
+    )
     sensitivity = float(getattr(mechanism, "sensitivity", 0.0))
     if name in ("Laplace", "LaplaceTruncated", "LaplaceFolded") and delta < 1:
         spent = epsilon - float(np.log1p(-delta))
@@ -112,12 +104,7 @@ def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
 
 
 def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[float]] | None:
-    """Return (outcomes, probabilities) of a mechanism of diffprivlib that picks one of a few
-    outcomes; None for any other mechanism.
-
-    name: The name of the mechanism's class, such as `Exponential`.
-    value: The argument of the mechanism.
-    """
+    """Return (outcomes, probabilities) of a mechanism that picks an outcome, else None."""
     if name == "Binary":
         is_second = int(value != mechanism.value0)
         weight = float(np.exp(mechanism.epsilon))
@@ -130,9 +117,9 @@ def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[floa
         return list(mechanism.candidates or range(len(law))), law
     if name in ("ExponentialCategorical", "ExponentialHierarchical"):
         outcomes = list(mechanism._normalising_constant)
-        weights = [float(mechanism._get_prob(value, one)) for one in outcomes]
+        weights = [float(mechanism._get_prob(value, outcome)) for outcome in outcomes]
         total = float(mechanism._normalising_constant[value])
-        return outcomes, [one / total for one in weights]
+        return outcomes, [weight / total for weight in weights]
     return None
 
 
@@ -176,36 +163,31 @@ def _measured(recorder: Recorder, real: Callable[..., Any]) -> Any:
 
 
 def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg: Any) -> Any:
-    """Return the output of an OpenDP measurement (a mechanism), and record its noise. The parts of
-    a composed measurement are run one by one.
-
-    real: The method of the library that runs a measurement.
-    arg: The argument of the measurement.
-    """
-    name, given = _made(measurement)
+    """Run an OpenDP measurement, record its noise, and return its output."""
+    name, arguments = _construction(measurement)
     if name == "make_chain_mt":
         try:
-            changed = recorder.real(given["transformation0"], arg)
+            changed = recorder.real(arguments["transformation0"], arg)
         except Exception:  # noqa: BLE001  # if the data are wrong, the whole measurement raises too
             return recorder.opaque("measurement", recorder.real(real, measurement, arg))
-        return _invoked(recorder, real, given["measurement1"], changed)
+        return _invoked(recorder, real, arguments["measurement1"], changed)
     if name == "make_chain_pm":
-        value = _invoked(recorder, real, given["measurement0"], arg)
-        return recorder.real(given["postprocess1"], value)
+        value = _invoked(recorder, real, arguments["measurement0"], arg)
+        return recorder.real(arguments["postprocess1"], value)
     if name in _SAME:
-        return _invoked(recorder, real, given["measurement"], arg)
+        return _invoked(recorder, real, arguments["measurement"], arg)
     if name in _SEVERAL:
-        return [_invoked(recorder, real, one, arg) for one in given["measurements"]]
+        return [_invoked(recorder, real, part, arg) for part in arguments["measurements"]]
     if name == "make_user_measurement":  # the user's function draws noise that the trace sees
-        return given["function"](arg)
+        return arguments["function"](arg)
     result = recorder.real(real, measurement, arg)
     label = name or "measurement"
-    choice = _response(name, given, arg)
+    choice = _response(name, arguments, arg)
     if choice is not None:
         return chosen(recorder, label, *choice, result)
     if not _is_noised(name, arg, result):
         return recorder.opaque(label, result)
-    law, scale = _measured_law(name, given, measurement, result)
+    law, scale = _measured_law(name, arguments, measurement, result)
     if not isinstance(arg, list):
         return recorder.released(label, result, arg, law=law, scale=scale)
     if not arg:
@@ -215,11 +197,10 @@ def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg
     return np.asarray(noised).tolist()
 
 
-def _made(measurement: Any) -> tuple[str | None, dict[str, Any]]:
-    """Return the constructor of an OpenDP measurement, as (name, arguments by name); (None, {}) if
-    this version of OpenDP does not describe it."""
-    said = getattr(measurement, "__opendp_dict__", None) or {}
-    given = said.get("__kwargs__") or {}
+def _construction(measurement: Any) -> tuple[str | None, dict[str, Any]]:
+    """Return (name, arguments) of the constructor of an OpenDP measurement, if described."""
+    description = getattr(measurement, "__opendp_dict__", None) or {}
+    arguments = description.get("__kwargs__") or {}
     needed = {
         "make_chain_mt": ("transformation0", "measurement1"),
         "make_chain_pm": ("postprocess1", "measurement0"),
@@ -229,39 +210,30 @@ def _made(measurement: Any) -> tuple[str | None, dict[str, Any]]:
         **dict.fromkeys(_SAME, ("measurement",)),
         **dict.fromkeys(_SEVERAL, ("measurements",)),
     }
-    name = said.get("__function__")
-    return (name, given) if all(one in given for one in needed.get(str(name), ())) else (None, {})
+    name = description.get("__function__")
+    return (
+        (name, arguments)
+        if all(key in arguments for key in needed.get(str(name), ()))
+        else (None, {})
+    )
 
 
 def _response(
-    name: str | None, given: dict[str, Any], arg: Any
+    name: str | None, arguments: dict[str, Any], arg: Any
 ) -> tuple[list[Any], list[float]] | None:
-    """Return (outcomes, probabilities) of an OpenDP measurement that is randomized response; None
-    for any other measurement.
-
-    name: The name of the constructor of the measurement; None if it is unknown.
-    given: The arguments of the constructor by name.
-    arg: The argument of the measurement.
-    """
+    """Return (outcomes, probabilities) of randomized response of OpenDP, else None."""
     if name not in ("make_randomized_response", "make_randomized_response_bool"):
         return None
-    outcomes = [False, True] if name.endswith("bool") else list(given["categories"])
+    outcomes = [False, True] if name.endswith("bool") else list(arguments["categories"])
     if len(outcomes) < 2 or arg not in outcomes:
         return None
-    truth = float(given["prob"])
-    other = (1 - truth) / (len(outcomes) - 1)
-    return outcomes, [truth if one == arg else other for one in outcomes]
+    truth = float(arguments["prob"])
+    other_chance = (1 - truth) / (len(outcomes) - 1)
+    return outcomes, [truth if outcome == arg else other_chance for outcome in outcomes]
 
 
 def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
-    """Return whether an OpenDP measurement adds noise to a number, or to each number of a list.
-    This is so if its constructor is in `_NOISE`, as `make_laplace` is, and if its argument and
-    result are two numbers, or two lists of numbers of equal length.
-
-    name: The name of the constructor of the measurement; None if it is unknown.
-    arg: The argument of the measurement.
-    result: The output of the measurement.
-    """
+    """Return whether an OpenDP measurement adds noise to a number, or to each of a list."""
     if name not in _NOISE:
         return False
     if isinstance(arg, list) and isinstance(result, list):
@@ -271,15 +243,9 @@ def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
 
 
 def _measured_law(
-    name: str | None, given: dict[str, Any], measurement: Any, result: Any
+    name: str | None, arguments: dict[str, Any], measurement: Any, result: Any
 ) -> tuple[str, float | None]:
-    """Return (distribution, scale) of the noise that an OpenDP measurement adds; ("unknown", None)
-    if they are unknown.
-
-    name: The name of the constructor of the measurement; None if it is unknown.
-    given: The arguments of the constructor by name.
-    result: The output of the measurement. If it is an integer, the noise is discrete.
-    """
+    """Return (distribution, scale) of the noise that an OpenDP measurement adds."""
     measure = str(getattr(measurement, "output_measure", ""))
     is_whole = isinstance(result[0] if isinstance(result, list) else result, int)
     if "ZeroConcentrated" in measure:
@@ -288,7 +254,7 @@ def _measured_law(
         law = "discrete" if is_whole else "laplace"
     else:
         return "unknown", None
-    scale: Any = given.get("scale")
+    scale: Any = arguments.get("scale")
     return (law, float(scale)) if _is_number(scale) else ("unknown", None)
 
 
@@ -352,8 +318,7 @@ def _sample(
 
 
 def _number(mechanism: Any, name: str) -> float | None:
-    """Return the number in the attribute `name` of a mechanism; if the attribute is a method, the
-    number that it returns. Return None if there is no number."""
+    """Return the number that an attribute or method of a mechanism gives, else None."""
     value = getattr(mechanism, name, None)
     if callable(value):
         value = value()

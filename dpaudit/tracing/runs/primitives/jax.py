@@ -91,24 +91,18 @@ class _Table:
         self._run: Any = None
 
     def numbers(self, array: Any) -> Any:
-        """Return the NumPy array that has the same numbers as a JAX array and remembers their
-        noise; None if the JAX array contains no noise."""
+        """Return the noisy numbers of a JAX array; None if it contains no noise."""
         if self._run is not self.recorder.itself:
             self._run, self._known = self.recorder.itself, {}
         return self._known.get(id(array), (None, None))[1]
 
     def array(self, numbers: Any, like: Any) -> Any:
-        """Return numbers as a JAX array. If the numbers remember their noise, add the JAX array to
-        this table, so that `numbers` finds them again.
-
-        numbers: A NumPy array or number.
-        like: A JAX array; the result gets its data type.
-        """
-        made = sys.modules["jax"].numpy.asarray(np.asarray(plain(numbers)), dtype=like.dtype)
+        """Return numbers as a JAX array, and keep their noise in this table."""
+        array = sys.modules["jax"].numpy.asarray(np.asarray(plain(numbers)), dtype=like.dtype)
         if carried(numbers) is not None:
-            self.numbers(made)
-            self._known[id(made)] = made, numbers
-        return made
+            self.numbers(array)
+            self._known[id(array)] = array, numbers
+        return array
 
 
 def _is_compiled(value: Any) -> bool:
@@ -116,8 +110,8 @@ def _is_compiled(value: Any) -> bool:
 
 
 def _real(recorder: Recorder, sampler: Any, *args: Any, **named: Any) -> Any:
-    """Call a function of `jax.random` without recording its draws, and return its result. JAX may
-    compile the function during this call, since it would be slow otherwise."""
+    """Call a function of `jax.random` without recording its draws."""
+    # JAX may compile the function during this call, since it would be slow otherwise.
     with sys.modules["jax"].disable_jit(False):
         return recorder.real(sampler, *args, **named)
 
@@ -153,10 +147,10 @@ def _sampler(table: _Table, name: str, real: Any) -> Any:
         array = _real(recorder, real, *args, **named)
         if _is_compiled(array):
             return _compiled(recorder, name, array)
-        given = {"minval": 0.0, "maxval": 1.0, "p": 0.5, **dict(zip(names, args[1:])), **named}
+        arguments = {"minval": 0.0, "maxval": 1.0, "p": 0.5, **dict(zip(names, args[1:])), **named}
         key = args[0] if args else named["key"]
         recorder.seeded(f"jax.random.{name}", _words(key))
-        parameters, outcomes = _parameters(law, given)
+        parameters, outcomes = _parameters(law, arguments)
         width = None if law != "uniform" else parameters["high"] - parameters["low"]
         numbers = np.asarray(array)
         values = recorder.drawn(
@@ -178,47 +172,35 @@ def _words(key: Any) -> Any:
         return np.asarray(sys.modules["jax"].random.key_data(key)).tolist()
 
 
-def _parameters(law: str, given: Any) -> tuple[dict[str, Any], list[tuple[Any, float]] | None]:
-    """Return (parameters, outcomes) of a draw: the parameters of its distribution by name, and a
-    list of (outcome, probability). The list is None if the distribution is continuous or has many
-    outcomes.
-
-    law: The name of the distribution.
-    given: The arguments of the function of `jax.random` by name.
-    """
+def _parameters(law: str, arguments: Any) -> tuple[dict[str, Any], list[tuple[Any, float]] | None]:
+    """Return (parameters, outcomes) of a draw; no outcomes if there are many."""
     if law in ("uniform", "integers"):
-        low, high = (np.asarray(given[name])[()] for name in ("minval", "maxval"))
+        low, high = (np.asarray(arguments[name])[()] for name in ("minval", "maxval"))
         is_single = law == "integers" and not np.ndim(high - low)
         return {"low": low, "high": high}, integers(low, high) if is_single else None
     if law == "binomial":
-        p = np.asarray(given["p"], dtype=float)[()]
+        p = np.asarray(arguments["p"], dtype=float)[()]
         return {"p": p}, None if np.ndim(p) else [(0, 1 - float(p)), (1, float(p))]
     return {}, None
 
 
 def _bound(table: _Table, name: str, real: Any) -> Any:
-    """Return a function that replaces the method `bind` of an operation of `jax.lax`, such as an
-    addition. `bind` applies the operation to its arguments. The replacement also computes the noise
-    of the result from the noise of the arguments.
-
-    name: The name of the operation, such as `add_p`.
-    real: The original method.
-    """
+    """Return a replacement of `bind` of a `jax.lax` operation that keeps track of noise."""
     recorder = table.recorder
 
     @unwatched
     def bind(*args: Any, **parameters: Any) -> Any:
-        if recorder.is_inside or not any(table.numbers(one) is not None for one in args):
+        if recorder.is_inside or not any(table.numbers(arg) is not None for arg in args):
             return real(*args, **parameters)
         result = recorder.real(real, *args, **parameters)
         if _is_compiled(result):
             return result
-        known = [table.numbers(one) for one in args]
+        known = [table.numbers(arg) for arg in args]
         if name in _FORMS:
             is_kept = result.size == args[0].size and result.dtype.kind in "fV"
             numbers = known[0] if not np.ndim(known[0]) else known[0].reshape(result.shape)
             return table.array(numbers, result) if is_kept else result
-        both = [np.asarray(b)[()] if a is None else a for a, b in zip(known, args)]
-        return table.array(operate(_OPERATIONS[name], *both), result)
+        operands = [np.asarray(b)[()] if a is None else a for a, b in zip(known, args)]
+        return table.array(operate(_OPERATIONS[name], *operands), result)
 
     return bind

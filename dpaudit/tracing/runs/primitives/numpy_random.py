@@ -34,25 +34,25 @@ class _Spec(NamedTuple):
     defaults: Mapping[str, Any] = {}
 
 
-def _of_scale(given: Mapping[str, Any]) -> Any:
-    return given["scale"]
+def _of_scale(arguments: Mapping[str, Any]) -> Any:
+    return arguments["scale"]
 
 
-def _one(given: Mapping[str, Any]) -> float:
+def _unit_scale(arguments: Mapping[str, Any]) -> float:
     return 1.0
 
 
-def _none(given: Mapping[str, Any]) -> None:
+def _no_scale(arguments: Mapping[str, Any]) -> None:
     return None
 
 
-def _of_range(given: Mapping[str, Any]) -> Any:
-    return np.subtract(given["high"], given["low"])
+def _of_range(arguments: Mapping[str, Any]) -> Any:
+    return np.subtract(arguments["high"], arguments["low"])
 
 
-def _of_failures(given: Mapping[str, Any]) -> Any:
+def _of_failures(arguments: Mapping[str, Any]) -> Any:
     with np.errstate(divide="ignore"):
-        return -1 / np.log1p(-np.asarray(given["p"], dtype=float))[()]
+        return -1 / np.log1p(-np.asarray(arguments["p"], dtype=float))[()]
 
 
 def _located(law: str) -> _Spec:
@@ -65,23 +65,23 @@ _SPECS: dict[str, _Spec] = {
     "logistic": _located("logistic"),
     "gumbel": _located("gumbel"),
     "exponential": _Spec("exponential", ("scale", "size"), _of_scale, {"scale": 1.0}),
-    "standard_exponential": _Spec("exponential", ("size",), _one),
-    "standard_normal": _Spec("normal", ("size",), _one),
-    "standard_cauchy": _Spec("cauchy", ("size",), _one),
-    "standard_t": _Spec("student", ("df", "size"), _one),
+    "standard_exponential": _Spec("exponential", ("size",), _unit_scale),
+    "standard_normal": _Spec("normal", ("size",), _unit_scale),
+    "standard_cauchy": _Spec("cauchy", ("size",), _unit_scale),
+    "standard_t": _Spec("student", ("df", "size"), _unit_scale),
     "uniform": _Spec("uniform", ("low", "high", "size"), _of_range, {"low": 0.0, "high": 1.0}),
-    "random": _Spec("uniform", ("size",), _one),
-    "random_sample": _Spec("uniform", ("size",), _one),
-    "ranf": _Spec("uniform", ("size",), _one),
+    "random": _Spec("uniform", ("size",), _unit_scale),
+    "random_sample": _Spec("uniform", ("size",), _unit_scale),
+    "ranf": _Spec("uniform", ("size",), _unit_scale),
     "geometric": _Spec("geometric", ("p", "size"), _of_failures),
-    "binomial": _Spec("binomial", ("n", "p", "size"), _none),
-    "poisson": _Spec("poisson", ("lam", "size"), _none, {"lam": 1.0}),
-    "gamma": _Spec("gamma", ("shape", "scale", "size"), _none, {"scale": 1.0}),
-    "standard_gamma": _Spec("gamma", ("shape", "size"), _none),
-    "beta": _Spec("beta", ("a", "b", "size"), _none),
-    "negative_binomial": _Spec("negative-binomial", ("n", "p", "size"), _none),
-    "integers": _Spec("integers", ("low", "high", "size"), _none),
-    "randint": _Spec("integers", ("low", "high", "size"), _none),
+    "binomial": _Spec("binomial", ("n", "p", "size"), _no_scale),
+    "poisson": _Spec("poisson", ("lam", "size"), _no_scale, {"lam": 1.0}),
+    "gamma": _Spec("gamma", ("shape", "scale", "size"), _no_scale, {"scale": 1.0}),
+    "standard_gamma": _Spec("gamma", ("shape", "size"), _no_scale),
+    "beta": _Spec("beta", ("a", "b", "size"), _no_scale),
+    "negative_binomial": _Spec("negative-binomial", ("n", "p", "size"), _no_scale),
+    "integers": _Spec("integers", ("low", "high", "size"), _no_scale),
+    "randint": _Spec("integers", ("low", "high", "size"), _no_scale),
 }
 # Functions that take the shape of their result in place of other arguments.
 _SHAPED = {"rand": "uniform", "randn": "normal"}
@@ -97,16 +97,9 @@ _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
 def _called(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
-    """Call a function of NumPy that draws noise, and record the draw. Return the drawn numbers,
-    which remember their noise.
-
-    label: The name of the function in reports.
-    name: The name of the function in NumPy, such as `laplace`.
-    real: The function.
-    args, named: The arguments of the call.
-    """
+    """Call a function of NumPy that draws noise, record the draw, and return its numbers."""
     if args or named:
-        args, named = tuple(map(plain, args)), {key: plain(one) for key, one in named.items()}
+        args, named = tuple(map(plain, args)), {key: plain(value) for key, value in named.items()}
     if recorder.is_inside:
         return real(*args, **named)
     if not args and not named and name in _UNIFORM:
@@ -119,38 +112,36 @@ def _called(
     if name in _VECTORS:
         return recorder.drawn(label, name.replace("_", "-"), values)
     spec = _SPECS[name]
-    said = {**dict(zip(spec.names, args)), **named}
-    given = {**spec.defaults, **said}
-    parameters = {key: one for key, one in given.items() if key not in ("size", "dtype", "out")}
-    location = said.get("loc") if "loc" in said else None
+    passed = {**dict(zip(spec.names, args)), **named}
+    arguments = {**spec.defaults, **passed}
+    parameters = {
+        key: value for key, value in arguments.items() if key not in ("size", "dtype", "out")
+    }
+    location = passed.get("loc") if "loc" in passed else None
     parameters.pop("loc", None)
     outcomes = None
-    ends: list[Any] = [given.get("low"), given.get("high")]
+    ends: list[Any] = [arguments.get("low"), arguments.get("high")]
     if spec.law == "integers" and not any(map(np.ndim, ends)):
-        parameters = _bounds(given)
+        parameters = _bounds(arguments)
         outcomes = integers(**parameters)
-    elif name == "binomial" and not (np.ndim(given["n"]) or np.ndim(given["p"])):
-        outcomes = _binomial(int(given["n"]), float(given["p"]))
+    elif name == "binomial" and not (np.ndim(arguments["n"]) or np.ndim(arguments["p"])):
+        outcomes = _binomial(int(arguments["n"]), float(arguments["p"]))
     return recorder.drawn(
         label,
         spec.law,
         values,
-        scale=spec.scale(given),
+        scale=spec.scale(arguments),
         location=location,
         parameters=parameters,
         outcomes=outcomes,
     )
 
 
-def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the range of random integers as {"low": …, "high": …}, where `high` itself is never
-    drawn.
-
-    given: The arguments of `integers` or `randint`, by name.
-    """
-    low, high = given.get("low"), given.get("high")
+def _bounds(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return {"low": …, "high": …} of random integers, where `high` itself is never drawn."""
+    low, high = arguments.get("low"), arguments.get("high")
     start, stop = (0, low) if high is None else (low, high)
-    return {"low": int(start or 0), "high": int(stop or 0) + bool(given.get("endpoint", False))}
+    return {"low": int(start or 0), "high": int(stop or 0) + bool(arguments.get("endpoint", False))}
 
 
 def _binomial(n: int, p: float) -> list[tuple[int, float]] | None:
@@ -166,57 +157,50 @@ def _binomial(n: int, p: float) -> list[tuple[int, float]] | None:
 def _picked(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
-    """Call a function of NumPy that permutes or picks items, and return its result. The indexes of
-    the items are recorded as the draw.
-
-    label: The name of the function in reports.
-    name: The name of the function in NumPy, such as `choice`.
-    real: The function.
-    args, named: The arguments of the call.
-    """
+    """Call a function of NumPy that permutes or picks items, and record the indexes."""
     if name == "choice":
         names = ("a", "size", "replace", "p", "axis", "shuffle")
-        given = {**dict(zip(names, args)), **named}
-        things = given.pop("a")
-        many = int(things) if np.ndim(things) == 0 else len(things)
+        arguments = {**dict(zip(names, args)), **named}
+        things = arguments.pop("a")
+        count = int(things) if np.ndim(things) == 0 else len(things)
         index = recorder.real(
-            real, many, **{key: one for key, one in given.items() if key != "axis"}
+            real, count, **{key: value for key, value in arguments.items() if key != "axis"}
         )
-        weights = given.get("p")
+        weights = arguments.get("p")
         outcomes = None
-        law = np.full(many, 1 / many) if weights is None else np.asarray(weights, dtype=float)
-        is_again = given.get("replace", True) or given.get("size") is None
+        law = np.full(count, 1 / count) if weights is None else np.asarray(weights, dtype=float)
+        is_again = arguments.get("replace", True) or arguments.get("size") is None
         coin = as_coin(things, law) if is_again and np.ndim(things) == 1 else None
         if coin is not None:
             # Items without weights may be the records of a dataset. If d2 has one record more than
             # d1, each item has probability 1/n for d1 and 1/(n + 1) for d2. This is no leak by
             # itself, so probabilities are recorded only for items with weights.
-            parameters: dict[str, Any] = {"n": many}
+            parameters: dict[str, Any] = {"n": count}
             if weights is not None:
                 parameters = {"n": 2, "p": np.array([p for _, p in coin])}
             values = np.asarray(things, dtype=int)[index]
             picked = recorder.picked(label, "choice", values, parameters=parameters, outcomes=coin)
             return np.asarray(picked, dtype=bool)[()]
-        if many <= MAX_LISTED_OUTCOMES and is_again:
-            outcomes = [(place, float(law[place])) for place in range(many)]
-        parameters = {"n": many} if weights is None else {"n": many, "p": np.asarray(weights)}
+        if count <= MAX_LISTED_OUTCOMES and is_again:
+            outcomes = [(i, float(law[i])) for i in range(count)]
+        parameters = {"n": count} if weights is None else {"n": count, "p": np.asarray(weights)}
         law_name = "choice" if is_again else "sample"
         index = recorder.picked(label, law_name, index, parameters=parameters, outcomes=outcomes)
         if np.ndim(things) == 0:
             return index
-        index = np.minimum(index, many - 1) if many else index
-        return np.take(np.asarray(things), index, axis=given.get("axis", 0))
+        index = np.minimum(index, count - 1) if count else index
+        return np.take(np.asarray(things), index, axis=arguments.get("axis", 0))
     (things,) = args[:1] or (named.get("x"),)
-    many = int(things) if np.ndim(things) == 0 else len(things)
+    count = int(things) if np.ndim(things) == 0 else len(things)
     permutation = real.__self__.permutation if hasattr(real, "__self__") else np.random.permutation
-    order = recorder.real(permutation, many)
-    order = recorder.picked(label, "permutation", order, parameters={"n": many})
-    order = order if sorted(order) == list(range(many)) else np.arange(many)
+    order = recorder.real(permutation, count)
+    order = recorder.picked(label, "permutation", order, parameters={"n": count})
+    order = order if sorted(order) == list(range(count)) else np.arange(count)
     if name == "permutation":
         return order if np.ndim(things) == 0 else np.asarray(things)[order]
-    shuffled = [things[place] for place in order]
-    for place, thing in enumerate(shuffled):
-        things[place] = thing
+    shuffled = [things[position] for position in order]
+    for position, thing in enumerate(shuffled):
+        things[position] = thing
     return None
 
 
@@ -224,10 +208,7 @@ _NAMES = (*_SPECS, *_SHAPED, *_PICKS, *_VECTORS)
 
 
 def _watched(kind: type[Any]) -> Any:
-    """Return a class of random generators that records each draw: a subclass of `kind`.
-
-    kind: np.random.Generator or np.random.RandomState.
-    """
+    """Return a subclass of a class of random generators that records each draw."""
 
     def method(name: str) -> Any:
         def draw(self: Any, *args: Any, **named: Any) -> Any:
@@ -252,13 +233,13 @@ def wrapped(value: Any, recorder: Recorder) -> Any:
     same stream, and records the draws. Return None if `value` is no `Generator` and no
     `RandomState` of NumPy; an instance of a user's subclass of these does not count."""
     if type(value) is np.random.Generator:
-        found = Generator(value.bit_generator)
+        generator = Generator(value.bit_generator)
     elif type(value) is np.random.RandomState:
-        found = RandomState(value._bit_generator)
+        generator = RandomState(value._bit_generator)
     else:
         return None
-    found.recorder = recorder
-    return found
+    generator.recorder = recorder
+    return generator
 
 
 def replacements(recorder: Recorder) -> Iterator[Replacement]:
@@ -276,15 +257,15 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
     make, seed = np.random.default_rng, np.random.seed
 
     def default_rng(*args: Any, **named: Any) -> Any:
-        made = make(*args, **named)
+        generator = make(*args, **named)
         if recorder.is_inside:
-            return made
-        given = args[0] if args else named.get("seed")
-        if isinstance(given, np.random.Generator):
-            return given if isinstance(given, Generator) else wrapped(given, recorder.itself)
-        if given is not None:
-            recorder.seeded("np.random.default_rng", given)
-        return wrapped(made, recorder.itself)
+            return generator
+        seed = args[0] if args else named.get("seed")
+        if isinstance(seed, np.random.Generator):
+            return seed if isinstance(seed, Generator) else wrapped(seed, recorder.itself)
+        if seed is not None:
+            recorder.seeded("np.random.default_rng", seed)
+        return wrapped(generator, recorder.itself)
 
     def set_seed(*args: Any, **named: Any) -> Any:
         recorder.seeded("np.random.seed", args[0] if args else named.get("seed"))
@@ -301,9 +282,9 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
         def __init__(self, *args: Any, **named: Any) -> None:
             super().__init__(*args, **named)
             self.recorder = recorder.itself
-            given = args[0] if args else named.get("seed")
-            if given is not None and not isinstance(given, np.random.BitGenerator):
-                recorder.seeded("np.random.RandomState", given)
+            seed = args[0] if args else named.get("seed")
+            if seed is not None and not isinstance(seed, np.random.BitGenerator):
+                recorder.seeded("np.random.RandomState", seed)
 
     yield Replacement(np.random, "default_rng", default_rng)
     yield Replacement(np.random, "seed", set_seed)
@@ -337,20 +318,20 @@ def _of_scipy(recorder: Recorder) -> Iterator[Replacement]:
 def _rvs(recorder: Recorder, real: Any) -> Any:
     def record(values: Any, law_of_scipy: Any, *args: Any, **named: Any) -> Any:
         shapes = law_of_scipy.shapes.split(", ") if law_of_scipy.numargs else ()
-        given = {**named, **dict(zip((*shapes, "loc", "scale", "size"), args))}
+        arguments = {**named, **dict(zip((*shapes, "loc", "scale", "size"), args))}
         law = _LAWS.get(law_of_scipy.name, "unknown")
-        scale: Any = given.get("scale", 1.0)
+        scale: Any = arguments.get("scale", 1.0)
         if law == "discrete":
-            scale = 1 / float(given["a"])
+            scale = 1 / float(arguments["a"])
         elif law == "geometric":
-            scale = _of_failures(given)
+            scale = _of_failures(arguments)
         elif law == "unknown":
             scale = None
         skipped = ("loc", "size", "random_state")
-        parameters = {key: one for key, one in given.items() if key not in skipped}
-        location = given.get("loc")
+        parameters = {key: value for key, value in arguments.items() if key not in skipped}
+        location = arguments.get("loc")
         if law == "uniform":
-            low = float(given.get("loc", 0.0))
+            low = float(arguments.get("loc", 0.0))
             parameters, location = {"low": low, "high": low + float(scale)}, None
         return recorder.drawn(
             f"stats.{law_of_scipy.name}.rvs",

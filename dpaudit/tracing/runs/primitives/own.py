@@ -69,12 +69,7 @@ def _owner(function: Any) -> type[Any] | None:
 
 
 def _in_class(function: Any, owner: type[Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a method, class method or static method that adds noise: one for
-    each name by which its class or a base class defines this function.
-
-    function: The function of the method.
-    owner: The class to which the method belongs.
-    """
+    """Yield a replacement of a method for each name by which the class or a base defines it."""
     for kind in owner.__mro__:
         for name, value in list(vars(kind).items()):
             if value is function:
@@ -91,16 +86,16 @@ def _noised(function: Any, recorder: Recorder, *, is_method: bool) -> Any:
     def noised(*args: Any, **named: Any) -> Any:
         if recorder.is_inside:
             return function(*args, **named)
-        args, named = bare(args), {key: bare(one) for key, one in named.items()}
+        args, named = bare(args), {key: bare(value) for key, value in named.items()}
         result = recorder.real(function, *args, **named)
-        given = _given(function, args, named)
+        arguments = _arguments(function, args, named)
         label = _label(function)
         recorder.calls[label] += 1
-        operand = list(given.values())[skipped] if len(given) > skipped else None
+        operand = list(arguments.values())[skipped] if len(arguments) > skipped else None
         value, what = _numbers(result), _numbers(operand)
         if value is None or what is None or np.shape(value) != np.shape(what):
             return recorder.opaque(label, result)
-        law, scale = _law(function, args, named, given)
+        law, scale = _law(function, args, named, arguments)
         bounds = _bounds(function, args, named, what)
         noise = recorder.released(label, value, what, law=law, scale=scale, parameters=bounds)
         return type(result)(noise.tolist()) if isinstance(result, (list, tuple)) else noise
@@ -113,13 +108,14 @@ def _label(function: Any) -> str:
 
 
 def _is_twin(value: Any, function: Any) -> bool:
-    """Return whether two functions are defined by the same lines of the same file. This is so if
-    the file was imported under two module names."""
+    """Return whether two functions are the same lines of a file, imported under two names."""
     if not isinstance(value, FunctionType) or not isinstance(function, FunctionType):
         return False
-    one, other = value.__code__, function.__code__
-    is_of_a_file = one.co_filename == other.co_filename and not one.co_filename.startswith("<")
-    same_line = one.co_firstlineno == other.co_firstlineno
+    code, declared_code = value.__code__, function.__code__
+    is_of_a_file = (
+        code.co_filename == declared_code.co_filename and not code.co_filename.startswith("<")
+    )
+    same_line = code.co_firstlineno == declared_code.co_firstlineno
     return is_of_a_file and same_line and value.__qualname__ == function.__qualname__
 
 
@@ -127,21 +123,18 @@ def _has_name(function: Any) -> bool:
     return isinstance(getattr(function, "__name__", None), str)
 
 
-def _given(
+def _arguments(
     function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the arguments of a call as a mapping from parameter names to values, in the order of
-    the parameters. For a function without a signature, positional arguments have the keys "0", "1",
-    …."""
+    """Return the arguments by parameter; by "0", "1", … for functions without a signature."""
     try:
         return inspect.signature(function).bind(*args, **named).arguments
     except (TypeError, ValueError):  # a compiled function has no signature
-        return {**{str(place): one for place, one in enumerate(args)}, **named}
+        return {**{str(position): value for position, value in enumerate(args)}, **named}
 
 
 def _numbers(value: Any) -> Any:
-    """Return a number unchanged, and a list, tuple or array of numbers as an array; None for any
-    other value."""
+    """Return a number unchanged, a list, tuple or array of numbers as an array, else None."""
     if isinstance(value, _NUMBERS) and not isinstance(value, (bool, np.bool_)):
         return value
     if isinstance(value, (list, tuple, np.ndarray)) and not isinstance(value, TracedArray):
@@ -154,14 +147,14 @@ def _numbers(value: Any) -> Any:
 
 
 def _law(
-    function: Any, args: tuple[Any, ...], named: dict[str, Any], given: Mapping[str, Any]
+    function: Any, args: tuple[Any, ...], named: dict[str, Any], arguments: Mapping[str, Any]
 ) -> tuple[str, Any]:
     law, scale = getattr(function, "law", "unknown"), getattr(function, "scale", None)
     if callable(scale):
         scale = scale(*args, **named)
     for name, meant in _SCALES.items():
-        if scale is None and isinstance(given.get(name), _NUMBERS):
-            law, scale = (meant if law == "unknown" else law), float(given[name])
+        if scale is None and isinstance(arguments.get(name), _NUMBERS):
+            law, scale = (meant if law == "unknown" else law), float(arguments[name])
     return law, scale
 
 

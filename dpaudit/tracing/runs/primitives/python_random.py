@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     _Spec = tuple[tuple[str, ...], Callable[[dict[str, Any]], dict[str, Any]]]
 
 
-def _gauss(given: dict[str, Any]) -> dict[str, Any]:
-    return {"law": "normal", "location": given.get("mu"), "scale": given.get("sigma", 1.0)}
+def _gauss(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"law": "normal", "location": arguments.get("mu"), "scale": arguments.get("sigma", 1.0)}
 
 
-def _expovariate(given: dict[str, Any]) -> dict[str, Any]:
-    return {"law": "exponential", "scale": 1 / float(given.get("lambd", 1.0))}
+def _expovariate(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"law": "exponential", "scale": 1 / float(arguments.get("lambd", 1.0))}
 
 
-def _random(given: dict[str, Any]) -> dict[str, Any]:
+def _random(arguments: dict[str, Any]) -> dict[str, Any]:
     return {"law": "uniform", "scale": 1.0}
 
 
-def _uniform(given: dict[str, Any]) -> dict[str, Any]:
-    low, high = float(given["a"]), float(given["b"])
+def _uniform(arguments: dict[str, Any]) -> dict[str, Any]:
+    low, high = float(arguments["a"]), float(arguments["b"])
     return {"law": "uniform", "scale": high - low, "parameters": {"low": low, "high": high}}
 
 
@@ -45,28 +45,28 @@ def _integers(low: Any, high: Any) -> dict[str, Any]:
     return {"law": "integers", "parameters": parameters, "outcomes": integers(low, high)}
 
 
-def _randint(given: dict[str, Any]) -> dict[str, Any]:
-    return _integers(given["a"], int(given["b"]) + 1)
+def _randint(arguments: dict[str, Any]) -> dict[str, Any]:
+    return _integers(arguments["a"], int(arguments["b"]) + 1)
 
 
-def _randrange(given: dict[str, Any]) -> dict[str, Any]:
-    start, stop = given["start"], given.get("stop")
+def _randrange(arguments: dict[str, Any]) -> dict[str, Any]:
+    start, stop = arguments["start"], arguments.get("stop")
     start, stop = (0, start) if stop is None else (start, stop)
-    if given.get("step", 1) != 1:
-        return {"law": "integers", "parameters": dict(given)}
+    if arguments.get("step", 1) != 1:
+        return {"law": "integers", "parameters": dict(arguments)}
     return _integers(start, stop)
 
 
-def _getrandbits(given: dict[str, Any]) -> dict[str, Any]:
-    return _integers(0, 1 << int(given["k"]))
+def _getrandbits(arguments: dict[str, Any]) -> dict[str, Any]:
+    return _integers(0, 1 << int(arguments["k"]))
 
 
-def _randbelow(given: dict[str, Any]) -> dict[str, Any]:
-    return _integers(0, given["exclusive_upper_bound"])
+def _randbelow(arguments: dict[str, Any]) -> dict[str, Any]:
+    return _integers(0, arguments["exclusive_upper_bound"])
 
 
-def _other(given: dict[str, Any]) -> dict[str, Any]:
-    return {"law": "unknown", "parameters": dict(given)}
+def _unknown(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"law": "unknown", "parameters": dict(arguments)}
 
 
 _SPECS: dict[str, _Spec] = {
@@ -78,13 +78,13 @@ _SPECS: dict[str, _Spec] = {
     "randint": (("a", "b"), _randint),
     "randrange": (("start", "stop", "step"), _randrange),
     "getrandbits": (("k",), _getrandbits),
-    "triangular": (("low", "high", "mode"), _other),
-    "betavariate": (("alpha", "beta"), _other),
-    "gammavariate": (("alpha", "beta"), _other),
-    "lognormvariate": (("mu", "sigma"), _other),
-    "vonmisesvariate": (("mu", "kappa"), _other),
-    "paretovariate": (("alpha",), _other),
-    "weibullvariate": (("alpha", "beta"), _other),
+    "triangular": (("low", "high", "mode"), _unknown),
+    "betavariate": (("alpha", "beta"), _unknown),
+    "gammavariate": (("alpha", "beta"), _unknown),
+    "lognormvariate": (("mu", "sigma"), _unknown),
+    "vonmisesvariate": (("mu", "kappa"), _unknown),
+    "paretovariate": (("alpha",), _unknown),
+    "weibullvariate": (("alpha", "beta"), _unknown),
 }
 _SECRETS = {
     "randbelow": (("exclusive_upper_bound",), _randbelow),
@@ -102,7 +102,7 @@ def _drawn(
     args: Any,
     named: Any,
 ) -> Any:
-    args, named = tuple(map(plain, args)), {key: plain(one) for key, one in named.items()}
+    args, named = tuple(map(plain, args)), {key: plain(value) for key, value in named.items()}
     if recorder.is_inside:
         return real(*args, **named)
     names, law = spec
@@ -118,44 +118,44 @@ def _picked(
         return real(*args, **named)
     names = {"choices": ("population", "weights"), "sample": ("population", "k")}
     first = "seq" if name == "choice" else "x" if name == "shuffle" else "population"
-    given = {**dict(zip(names.get(name, (first,)), args)), **named}
-    things = given[first]
-    many = len(things)
-    weights = given.get("weights")
-    parameters: dict[str, Any] = {"n": many}
+    arguments = {**dict(zip(names.get(name, (first,)), args)), **named}
+    things = arguments[first]
+    count = len(things)
+    weights = arguments.get("weights")
+    parameters: dict[str, Any] = {"n": count}
     if weights is not None:
         total = float(sum(weights))
-        parameters["p"] = [float(one) / total for one in weights]
-    law = parameters.get("p", [1 / many] * many if many else [])
-    outcomes = list(enumerate(law)) if many <= MAX_LISTED_OUTCOMES else None
+        parameters["p"] = [float(weight) / total for weight in weights]
+    law = parameters.get("p", [1 / count] * count if count else [])
+    outcomes = list(enumerate(law)) if count <= MAX_LISTED_OUTCOMES else None
     coin = as_coin(things, law) if name in ("choice", "choices") else None
     if coin is not None:
-        places = recorder.real(real, *args, **named)
-        places = np.array(places, dtype=int) if name == "choices" else int(places)
+        indexes = recorder.real(real, *args, **named)
+        indexes = np.array(indexes, dtype=int) if name == "choices" else int(indexes)
         # Record the probabilities of True and False only if the user gave weights. Without weights,
         # the items may be records: if one input has a record more than the other, the probabilities
         # differ, which is no leak by itself.
         if weights is not None:
             parameters = {"n": 2, "p": [p for _, p in coin]}
-        got = recorder.picked(label, "choice", places, parameters=parameters, outcomes=coin)
+        got = recorder.picked(label, "choice", indexes, parameters=parameters, outcomes=coin)
         return list(map(bool, got)) if name == "choices" else bool(got)
     if name == "choice":
-        index = recorder.real(source.choice, range(many))
+        index = recorder.real(source.choice, range(count))
         index = recorder.picked(label, "choice", index, parameters=parameters, outcomes=outcomes)
-        return things[min(index, many - 1)]
-    options = {key: one for key, one in given.items() if key != first}
+        return things[min(index, count - 1)]
+    options = {key: value for key, value in arguments.items() if key != first}
     if name == "shuffle":
-        order = list(range(many))
+        order = list(range(count))
         recorder.real(source.shuffle, order)
         got = recorder.picked(label, "permutation", np.array(order), parameters=parameters)
-        order = got.tolist() if sorted(got.tolist()) == list(range(many)) else order
-        things[:] = [things[place] for place in order]
+        order = got.tolist() if sorted(got.tolist()) == list(range(count)) else order
+        things[:] = [things[i] for i in order]
         return None
-    places = np.array(recorder.real(getattr(source, name), range(many), **options))
+    indexes = np.array(recorder.real(getattr(source, name), range(count), **options))
     is_one_of_few = outcomes if name == "choices" else None
     kind = "choice" if name == "choices" else "sample"
-    places = recorder.picked(label, kind, places, parameters=parameters, outcomes=is_one_of_few)
-    return [things[min(int(place), many - 1)] for place in places]
+    indexes = recorder.picked(label, kind, indexes, parameters=parameters, outcomes=is_one_of_few)
+    return [things[min(int(i), count - 1)] for i in indexes]
 
 
 def replacements(recorder: Recorder) -> Iterator[Replacement]:
@@ -192,13 +192,13 @@ def _seeds(recorder: Recorder) -> Iterator[Replacement]:
             recorder.seeded("random.seed", args[0] if args else named.get("a"))
         return set_seed(*args, **named)
 
-    def made(self: Any, *args: Any, **named: Any) -> None:
+    def init(self: Any, *args: Any, **named: Any) -> None:
         if args and args[0] is not None and not recorder.is_inside:
             recorder.seeded("random.Random", args[0])
         make(self, *args, **named)
 
     yield Replacement(random, "seed", seed)
-    yield Replacement(random.Random, "__init__", made)
+    yield Replacement(random.Random, "__init__", init)
 
 
 def _method(recorder: Recorder, name: str, real: Any, spec: _Spec) -> Any:

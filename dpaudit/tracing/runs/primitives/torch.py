@@ -78,8 +78,8 @@ _FORMS: dict[str, Callable[..., Any]] = {
     "flatten": lambda array, *_, **__: array.reshape(-1),
     "ravel": lambda array, *_, **__: array.reshape(-1),
     "reshape": lambda array, *shape, **__: array.reshape(*shape),
-    "squeeze": lambda array, *place, **__: array.squeeze(*place),
-    "unsqueeze": lambda array, place, **__: array.reshape(_unsqueezed(array.shape, place)),
+    "squeeze": lambda array, *axes, **__: array.squeeze(*axes),
+    "unsqueeze": lambda array, axis, **__: array.reshape(_unsqueezed(array.shape, axis)),
     "view": lambda array, *shape, **__: array.reshape(*shape),
     "view_as": lambda array, like: array.reshape(like.shape),
     "__getitem__": lambda array, key: array[key],
@@ -98,9 +98,9 @@ _READ: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _unsqueezed(shape: tuple[int, ...], place: int) -> tuple[int, ...]:
-    place = place % (len(shape) + 1)
-    return (*shape[:place], 1, *shape[place:])
+def _unsqueezed(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    axis = axis % (len(shape) + 1)
+    return (*shape[:axis], 1, *shape[axis:])
 
 
 def replacements(recorder: Recorder) -> Iterator[Replacement]:
@@ -115,8 +115,8 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
     for name, (law, located, scaled) in _DISTRIBUTIONS.items():
         kind = getattr(torch.distributions, name)
         for method in ("sample", "rsample"):
-            drawn = _of_distribution(recorder, name, getattr(kind, method), law, located, scaled)
-            yield Replacement(kind, method, drawn)
+            function = _of_distribution(recorder, name, getattr(kind, method), law, located, scaled)
+            yield Replacement(kind, method, function)
     set_seed = torch.manual_seed
 
     def manual_seed(seed: Any) -> Any:
@@ -148,23 +148,23 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
             return real(self, *args, **named)
         recorder.real(real, self, *args, **named)
         torch: Any = sys.modules["torch"]
-        own = self.detach().as_subclass(torch.Tensor)
-        if name == "random_" and own.dtype == torch.int64 and not args and "to" not in named:
+        tensor = self.detach().as_subclass(torch.Tensor)
+        if name == "random_" and tensor.dtype == torch.int64 and not args and "to" not in named:
             if named.get("generator") is not None:
                 recorder.seeded("torch.Generator", named["generator"].initial_seed())
-            own.copy_(torch.as_tensor(recorder.picked("Tensor.random_", SEED, _array(own))))
+            tensor.copy_(torch.as_tensor(recorder.picked("Tensor.random_", SEED, _array(tensor))))
             return self
-        drawn = _drawn(recorder, f"Tensor.{name}", own, name, spec, args, named)
-        if not isinstance(drawn, _tensor_type()):
+        result = _drawn(recorder, f"Tensor.{name}", tensor, name, spec, args, named)
+        if not isinstance(result, _tensor_type()):
             return self
-        # If this run repeats the noise of an earlier run, `drawn` holds the noise of the earlier
-        # run, but PyTorch's method has just filled the user's tensor `own` with new noise. So the
-        # numbers of `drawn` are copied into `own`; `no_grad` keeps the copy out of gradients.
+        # If this run repeats the noise of an earlier run, `result` holds the noise of the earlier
+        # run, but PyTorch's method has just filled the user's `tensor` with new noise. So the
+        # numbers of `result` are copied into `tensor`; `no_grad` keeps the copy out of gradients.
         with torch.no_grad():
-            own.copy_(drawn.as_subclass(torch.Tensor))
+            tensor.copy_(result.as_subclass(torch.Tensor))
         if type(self) in (torch.Tensor, _tensor_type()):
             self.__class__ = _tensor_type()
-            self._numbers = drawn._numbers
+            self._numbers = result._numbers
         return self
 
     return draw
@@ -173,73 +173,57 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
 def _drawn(
     recorder: Recorder, label: str, tensor: Any, name: str, spec: Any, args: Any, named: Any
 ) -> Any:
-    """Record a draw of PyTorch, and return the drawn numbers as a tensor that remembers its noise.
-
-    label: The name of the function or method in reports.
-    tensor: The drawn numbers, as a plain tensor.
-    name: The name of the function or method in PyTorch.
-    spec: The entry for it in `_FUNCTIONS` or `_METHODS`.
-    args, named: The arguments of the call.
-    """
+    """Record a draw of PyTorch, and return the numbers as a tensor that remembers its noise."""
     law, names, scale_of = spec
     if name == "randint" and (len(args) == 2 or ("low" not in named and len(args) < 2)):
         names = ("high",)
-    given = {**_DEFAULTS, "low": 0, **dict(zip(names, args)), **named}
+    arguments = {**_DEFAULTS, "low": 0, **dict(zip(names, args)), **named}
     if law == "binomial":
-        given.setdefault("p", given.get("input", 0.5))
-    if given.get("generator") is not None:
-        recorder.seeded("torch.Generator", given["generator"].initial_seed())
-    said = {key: _array(given[key]) for key in names if key != "input" and key in given}
-    location = next((said.pop(one) for one in _LOCATIONS if one in said), None)
+        arguments.setdefault("p", arguments.get("input", 0.5))
+    if arguments.get("generator") is not None:
+        recorder.seeded("torch.Generator", arguments["generator"].initial_seed())
+    parameters = {
+        key: _array(arguments[key]) for key in names if key != "input" and key in arguments
+    }
+    location = next((parameters.pop(key) for key in _LOCATIONS if key in parameters), None)
     is_fill = name in _METHODS
     if is_fill and not np.any(location):
         location = None
-    scale: Any = said.get(scale_of) if isinstance(scale_of, str) else scale_of
+    scale: Any = parameters.get(scale_of) if isinstance(scale_of, str) else scale_of
     if name == "uniform_":
-        said = {"low": said["from"], "high": said["to"]}
-        scale = np.subtract(said["high"], said["low"])
+        parameters = {"low": parameters["from"], "high": parameters["to"]}
+        scale = np.subtract(parameters["high"], parameters["low"])
     elif name == "exponential_":
-        scale = 1 / said["lambd"]
+        scale = 1 / parameters["lambd"]
     elif name == "geometric_":
-        scale = -1 / np.log1p(-np.asarray(said["p"], dtype=float))[()]
+        scale = -1 / np.log1p(-np.asarray(parameters["p"], dtype=float))[()]
     elif name == "randint":
-        said = {"low": int(given["low"]), "high": int(given["high"])}
+        parameters = {"low": int(arguments["low"]), "high": int(arguments["high"])}
     values = recorder.drawn(
         label,
         law,
         _array(tensor),
         scale=scale,
         location=location,
-        parameters=said,
-        outcomes=_outcomes(law, said),
+        parameters=parameters,
+        outcomes=_outcomes(law, parameters),
         is_fill=is_fill,
     )
     return _tensor(values, tensor)
 
 
-def _outcomes(law: str, said: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
-    """Return a list of (outcome, probability) for random integers or Booleans; None for another
-    distribution, or if there are more than 64 outcomes.
-
-    law: The name of the distribution.
-    said: The parameters of the distribution by name.
-    """
+def _outcomes(law: str, parameters: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
+    """Return (outcome, probability) pairs of random integers or Booleans, if they are few."""
     if law == "integers":
-        return integers(said["low"], said["high"])
-    chances = np.unique(said.get("p", ()))
+        return integers(parameters["low"], parameters["high"])
+    chances = np.unique(parameters.get("p", ()))
     if law == "binomial" and len(chances) == 1:
         return [(0, 1 - float(chances[0])), (1, float(chances[0]))]
     return None
 
 
 def _picked(recorder: Recorder, name: str, tensor: Any, args: Any, named: Any) -> Any:
-    """Record that items were picked at random, and return their indexes as a plain tensor. In a
-    second run, these are the indexes of the first run.
-
-    name: `randperm` or `multinomial`, the function that picked them.
-    tensor: The indexes of this run.
-    args, named: The arguments of the call.
-    """
+    """Record the indexes of items picked at random, and return them as a plain tensor."""
     torch: Any = sys.modules["torch"]
     index = _array(tensor)
     if name == "randperm":
@@ -248,19 +232,19 @@ def _picked(recorder: Recorder, name: str, tensor: Any, args: Any, named: Any) -
         )
         is_order = sorted(order.tolist()) == list(range(len(index)))
         return torch.as_tensor(np.array(order if is_order else index), dtype=tensor.dtype)
-    given = {**dict(zip(("input", "num_samples", "replacement"), args)), **named}
-    weights = _array(given["input"])
-    many, law = np.shape(weights)[-1], np.asarray(weights, dtype=float)
-    is_again = bool(given.get("replacement")) or given["num_samples"] == 1
+    arguments = {**dict(zip(("input", "num_samples", "replacement"), args)), **named}
+    weights = _array(arguments["input"])
+    count, law = np.shape(weights)[-1], np.asarray(weights, dtype=float)
+    is_again = bool(arguments.get("replacement")) or arguments["num_samples"] == 1
     outcomes = None
-    if law.ndim == 1 and is_again and many <= MAX_LISTED_OUTCOMES:
+    if law.ndim == 1 and is_again and count <= MAX_LISTED_OUTCOMES:
         outcomes = list(enumerate((law / law.sum()).tolist()))
-    parameters = {"n": many, "p": law / law.sum(axis=-1, keepdims=True)}
+    parameters = {"n": count, "p": law / law.sum(axis=-1, keepdims=True)}
     kind = "choice" if is_again else "sample"
     index = recorder.picked(
         "torch.multinomial", kind, index, parameters=parameters, outcomes=outcomes
     )
-    return torch.as_tensor(np.minimum(index, many - 1), dtype=tensor.dtype)
+    return torch.as_tensor(np.minimum(index, count - 1), dtype=tensor.dtype)
 
 
 def _of_distribution(
@@ -292,21 +276,19 @@ def _of_distribution(
     return sample
 
 
-def _bare(given: Any) -> Any:
-    """Return the arguments of a call in which ordinary numbers and tensors replace the numbers and
-    tensors that remember their noise."""
-    if isinstance(given, dict):
-        return {name: _bare(one) for name, one in given.items()}
-    if type(given) in (tuple, list):
-        return type(given)(map(_bare, given))
-    if isinstance(given, _tensor_type()):
-        return given.as_subclass(sys.modules["torch"].Tensor)
-    return plain(given)
+def _bare(value: Any) -> Any:
+    """Return arguments with ordinary numbers and tensors for those that remember noise."""
+    if isinstance(value, dict):
+        return {name: _bare(item) for name, item in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(map(_bare, value))
+    if isinstance(value, _tensor_type()):
+        return value.as_subclass(sys.modules["torch"].Tensor)
+    return plain(value)
 
 
 def _array(value: Any) -> Any:
-    """Return a tensor as a NumPy array, or as a number if it has no dimensions. Return any other
-    value unchanged."""
+    """Return a tensor as an array, or as a number if it has no dimensions."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         value = value.as_subclass(torch.Tensor).detach().cpu()
@@ -317,24 +299,19 @@ def _array(value: Any) -> Any:
 
 
 def _tensor(values: Any, like: Any) -> Any:
-    """Return numbers as a tensor. If the numbers remember their noise, the tensor remembers the
-    same noise.
-
-    like: A tensor with the type and device of the result.
-    """
+    """Return numbers as a tensor like another one, which remembers their noise."""
     torch: Any = sys.modules["torch"]
     bare = torch.as_tensor(np.array(plain(values)), dtype=like.dtype, device=like.device)
     if carried(values) is None:
         return bare
-    made = bare.reshape(np.shape(values)).as_subclass(_tensor_type())
-    made._numbers = values
-    return made
+    tensor = bare.reshape(np.shape(values)).as_subclass(_tensor_type())
+    tensor._numbers = values
+    return tensor
 
 
 @lru_cache(maxsize=1)
 def _tensor_type() -> Any:
-    """Return the class of tensors that remember their noise. It is defined at the first call, since
-    PyTorch may not be installed."""
+    """Return the class of tensors that remember noise, made once PyTorch is there."""
     torch: Any = sys.modules["torch"]
 
     class Tensor(torch.Tensor):  # type: ignore[misc]  # PyTorch may not be installed
@@ -349,9 +326,9 @@ def _tensor_type() -> Any:
             cls, function: Any, types: Any, args: Any = (), named: Any = None
         ) -> Any:
             named, name = named or {}, getattr(function, "__name__", "")
-            made = _operated(name, args, named) if args else NotImplemented
-            if made is not NotImplemented:
-                return made
+            result = _operated(name, args, named) if args else NotImplemented
+            if result is not NotImplemented:
+                return result
             if name.endswith("_") and not name.endswith("__") and isinstance(args[0], cls):
                 args[0]._numbers = None  # this change in place is not followed: the noise is lost
             with torch._C.DisableTorchFunctionSubclass():
@@ -361,13 +338,7 @@ def _tensor_type() -> Any:
 
 
 def _operated(name: str, args: Any, named: Any) -> Any:
-    """Return the result of an operation of PyTorch on tensors, some of which remember their noise.
-    The result remembers its noise, too. Return NotImplemented for an operation whose result has no
-    known noise.
-
-    name: The name of the operation, such as `add`.
-    args, named: The arguments of the call.
-    """
+    """Return the result of an operation, with its noise; NotImplemented if that is unknown."""
     numbers = getattr(args[0], "_numbers", None)
     if name in _READ and not named and len(args) == 1 and numbers is not None:
         return _READ[name](numbers)
@@ -377,15 +348,17 @@ def _operated(name: str, args: Any, named: Any) -> Any:
     # Optimizers pass their step size as `alpha`.
     alpha = named.get("alpha")
     if operation is not None and len(args) == 2 and named.keys() <= {"alpha"}:
-        both = [_numbers(one) for one in (args[::-1] if name in _REFLECTED else args)]
-        if any(one is None for one in both):
+        operands = [_numbers(operand) for operand in (args[::-1] if name in _REFLECTED else args)]
+        if any(operand is None for operand in operands):
             return NotImplemented
         if is_in_place:  # a plain array shares its memory with a tensor, which changes below
-            both = [one.copy() if type(one) is np.ndarray else one for one in both]
+            operands = [
+                operand.copy() if type(operand) is np.ndarray else operand for operand in operands
+            ]
         if alpha is not None:
-            both[1] = operate("mul", both[1], alpha)
+            operands[1] = operate("mul", operands[1], alpha)
             args = (args[0], args[1] * alpha)
-        return _result(operate(operation, *both), name, args, is_in_place)
+        return _result(operate(operation, *operands), name, args, is_in_place)
     if name == "neg" and numbers is not None:
         return _result(operate("mul", numbers, -1), name, args, is_in_place)
     if numbers is None:
@@ -400,18 +373,12 @@ def _operated(name: str, args: Any, named: Any) -> Any:
 
 
 def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
-    """Return the result of an operation of PyTorch as a tensor that remembers its noise. An
-    operation in place, such as `add_`, changes its first argument and returns it.
-
-    numbers: The result as a NumPy array or number that remembers its noise.
-    name: The name of the operation.
-    args: The arguments of the operation.
-    """
+    """Return the result as a tensor with noise; operations in place change the first argument."""
     if not is_in_place:
         return _tensor(numbers, _natural(name, args, {}))
     torch: Any = sys.modules["torch"]
-    target, made = args[0], _tensor(numbers, args[0])
-    _bare(target).detach().copy_(_bare(made))
+    target, result = args[0], _tensor(numbers, args[0])
+    _bare(target).detach().copy_(_bare(result))
     if carried(numbers) is None:
         target._numbers = None  # the record of the noise that it held before
         return target
@@ -424,11 +391,7 @@ def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
 
 
 def _of_parameter(value: Any, array: Any) -> Any:
-    """Return the numbers of a parameter of a model. They remember their noise if the operation that
-    set them did, in this run.
-
-    array: The numbers, without noise.
-    """
+    """Return the numbers of a parameter, with the noise that was set in this run."""
     numbers = getattr(value, "_numbers", None)
     noise = carried(numbers)
     is_known = noise is not None and noise[0].is_open
@@ -440,15 +403,12 @@ def _of_parameter(value: Any, array: Any) -> Any:
 
 
 def _natural(name: str, args: Any, named: Any) -> Any:
-    """Return the result of an operation of PyTorch on plain tensors, made from the arguments
-    without the record of their noise. The caller needs only its type and shape."""
+    """Return the result without noise: the caller needs only its type and shape."""
     return getattr(sys.modules["torch"].Tensor, name)(*_bare(args), **_bare(named))
 
 
 def _numbers(value: Any) -> Any:
-    """Return the numbers of a tensor as a NumPy array. If the tensor remembers from which noise its
-    numbers were computed, the array does, too. Return a number or a NumPy array unchanged, and None
-    for any other value."""
+    """Return numbers, or those of a tensor with their noise; None for any other value."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, _tensor_type()) and value._numbers is not None:
         return value._numbers
