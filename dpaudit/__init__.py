@@ -56,8 +56,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        others = [other for names in _HOMES.values() for other in names]
-        return sorted([*others, *_definitions(), "__version__"])
+        exports = [export for names in _HOMES.values() for export in names]
+        return sorted([*exports, *_definitions(), "__version__"])
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(home), name)

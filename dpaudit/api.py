@@ -463,11 +463,11 @@ def _target(
         return _command(mechanism, limits, options)
     called = {key: options[key] for key in ("batch_arg", "data_arg", "rng_arg")}
     called["params"] = options["params"] or {}
-    after = options["post_process"]
+    post_process = options["post_process"]
     target: CallableTarget | ImportedTarget
     if not isinstance(mechanism, str):
-        target = CallableTarget(function=mechanism, post_process=after, **called)
-    elif after is None:
+        target = CallableTarget(function=mechanism, post_process=post_process, **called)
+    elif post_process is None:
         target = ImportedTarget(path=mechanism, **called)
     else:
         raise UsageError(

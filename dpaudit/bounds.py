@@ -175,11 +175,11 @@ def bound_guesses(
         if not isinstance(count, Integral) or isinstance(count, bool):
             raise refused(key, count, "must be a whole number")
     try:
-        seen = Guesses(canaries, guesses, correct)
+        counts = Guesses(canaries, guesses, correct)
     except ValueError as error:
         why = f"{error}; give canaries ≥ guesses ≥ correct ≥ 0"
         raise UsageError(why, code="option-invalid") from None
-    return audit_guesses([seen], claim, confidence=confidence, name=name)
+    return audit_guesses([counts], claim, confidence=confidence, name=name)
 
 
 def bound_canaries(

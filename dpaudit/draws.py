@@ -90,14 +90,14 @@ class FreshDraws:
     ) -> tuple[Tally, ...]:
         """Return one tally for each `stride` consecutive draws, in order.
 
-        level: function from outputs to their levels (bins), (draws,). It must have been fixed
-            before these draws.
+        level: function from outputs to their levels, (draws,). It must have been fixed before these
+            draws.
         levels: number of levels.
         stride: number of draws for each tally; the last tally may have fewer.
         """
         looks = -(-self.size // stride)
-        place = np.arange(self.size) // stride * levels + level(self._outcomes)
-        counts = by_arm(place, looks * levels, self._is_d1)
+        cells = np.arange(self.size) // stride * levels + level(self._outcomes)
+        counts = by_arm(cells, looks * levels, self._is_d1)
         return tuple(map(Tally, counts.reshape(looks, levels, 2)))
 
     def release(self, size: int | None = None) -> SelectionDraws:
@@ -114,7 +114,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """A table that counts draws by level (bin of outputs) and input.
+    """A table that counts draws by level and input. A level is a bin of outputs.
 
     counts: numbers of draws of d1 and of d2 at each level, (levels, 2). Tallies with the same
         number of levels can be added.
@@ -159,8 +159,7 @@ class Tally:
         """Return the numbers of right and wrong guesses that a rule makes about the inputs of these
         draws.
 
-        guesses: the rule's guess at each level (bin of outputs), (levels,): 1 for d1, -1 for d2, 0
-            for no guess.
+        guesses: the rule's guess at each level, (levels,): 1 for d1, -1 for d2, 0 for no guess.
         """
         # Imported inside the method: `game` imports SciPy, which takes as long as all other imports
         # together and which worker processes do not need.

@@ -28,9 +28,9 @@ class Given(Name):
     typed: str
 
     def __new__(cls, keyword: str, typed: str) -> Given:
-        made = super().__new__(cls, keyword)
-        made.typed = typed
-        return made
+        name = super().__new__(cls, keyword)
+        name.typed = typed
+        return name
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # as __new__ has them
         return str(self), self.typed

@@ -21,12 +21,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class _UserSetting(threading.local):
-    """The settings of NumPy's floating-point errors (`np.seterr`) that the user's code has, in this
-    thread.
-
-    setting: the settings that the user's code had last; None outside `auditor_errstate`.
-    is_in_force: whether the user's code is running, within `user_errstate`.
-    """
+    """The setting of `np.seterr` that the user's code had last, in this thread."""
 
     setting: Any = None
     is_in_force: bool = False

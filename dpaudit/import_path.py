@@ -124,8 +124,10 @@ def public_callables(owner: Any) -> list[str]:
     if not isinstance(owner, ModuleType):
         return callables
     home = owner.__name__
-    own = [name for name in callables if getattr(getattr(owner, name), "__module__", None) == home]
-    return own or callables
+    definitions = [
+        name for name in callables if getattr(getattr(owner, name), "__module__", None) == home
+    ]
+    return definitions or callables
 
 
 def vars_of(owner: Any) -> list[str]:
@@ -138,8 +140,8 @@ def list_names(names: Iterable[str]) -> str:
     """Return a sentence such as `" There is: x, y."` with at most ten names, or `""` for no
     names."""
     names = list(names)
-    others = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f" There is: {', '.join(names[:LISTED])}{others}." if names else ""
+    ending = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f" There is: {', '.join(names[:LISTED])}{ending}." if names else ""
 
 
 def _why_without_colon(path: str) -> str:
@@ -159,7 +161,7 @@ def _why_without_colon(path: str) -> str:
     if kind:
         return f"target {path!r} is {kind}, not a Python file; write {_FORMS}"
     if file.suffix.startswith(".y"):
-        known = (other.name for other in sorted(file.parent.glob("*.y*ml")))
+        known = (sibling.name for sibling in sorted(file.parent.glob("*.y*ml")))
         if near := did_you_mean_file(file.name, known, str(file.parent)):
             return f"there is no file {path!r}.{near}"
     return _NO_PATH.format(path)
@@ -175,7 +177,11 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
         label = str(owner.__file__)
     # Do not suggest names of imported modules, since a module cannot be audited.
     names = vars_of(owner)
-    named = [each for each in names if not isinstance(getattr(owner, each, None), ModuleType)]
+    named = [
+        attribute
+        for attribute in names
+        if not isinstance(getattr(owner, attribute, None), ModuleType)
+    ]
     raise TargetError(
         f"target {path!r}: {label} has no {name!r}.{did_you_mean(name, named)}{there}",
         code="name-not-found",
@@ -216,8 +222,7 @@ def _no_such_module(missing: str) -> str:
 
 
 def _siblings(parent: str) -> list[str]:
-    """Return the public modules of the package `parent`. If `parent` is "", return those on
-    sys.path."""
+    """Return the public modules of the package `parent`; for "", those on sys.path."""
     if not parent:
         return modules_on_path()
     modules = pkgutil.iter_modules(getattr(sys.modules.get(parent), "__path__", []))
@@ -252,11 +257,9 @@ def check_file(module_name: str) -> None:
 
 
 def _unique(file: Path) -> str:
-    """Return the name that a file's module gets in sys.modules.
-
-    The name depends only on the path of the file. All worker processes therefore use the same name,
-    and can unpickle each other's objects.
-    """
+    """Return the name that a file's module gets in sys.modules."""
+    # The name depends only on the path of the file, so that all worker processes use the same name,
+    # and can unpickle each other's objects.
     digest = hashlib.blake2b(str(file).encode(), digest_size=4).hexdigest()
     return f"{FILE_PREFIX}{file.stem}_{digest}"
 
@@ -294,11 +297,7 @@ def _executed(unique: str, file: Path, name: str) -> ModuleType:
 
 @contextmanager
 def _folder_first(folder: str) -> Iterator[None]:
-    """Put a folder on sys.path, so that a file in the folder can import modules next to it.
-
-    The folder is first on sys.path within the `with` block, while the file is run, and last
-    afterwards.
-    """
+    """Put a folder first on sys.path within the `with` block, and last afterwards."""
     sys.path.insert(0, folder)
     try:
         yield
@@ -310,20 +309,21 @@ def _folder_first(folder: str) -> Iterator[None]:
 
 def _broken(name: str, error: BaseException) -> TargetError:
     if isinstance(error, DpauditError):  # the code calls dpaudit, which says what to change
-        return TargetError(f"{name!r}: {on_one_line(str(error))}{_place(error)}", code=error.code)
+        return TargetError(
+            f"{name!r}: {on_one_line(str(error))}{_location(error)}", code=error.code
+        )
     message = f"{name!r} was found, but importing it failed: {type(error).__name__}: {error}"
     if isinstance(error, ImportError) and "relative import" in str(error):
         message += " (name it as package.module:function to use relative imports)"
     remedy = ""
     if isinstance(error, ModuleNotFoundError):
         remedy = _install((error.name or "").partition(".")[0])
-    text = on_one_line(message) + _place(error) + remedy
+    text = on_one_line(message) + _location(error) + remedy
     return TargetError(text, code="import-failed")
 
 
 def _install(module: str) -> str:
-    """Return the end of a message about a missing module. It names the package to install, and the
-    Python interpreter for which to install it."""
+    """Return the end of a message that names the package to install, and the interpreter for it."""
     package = PACKAGES.get(module, "it")
     return f"; install {package} where {sys.executable} finds it"
 
@@ -334,18 +334,15 @@ def package_of(module: str) -> str:
     return PACKAGES.get(module.partition(".")[0], module)
 
 
-def _place(error: BaseException) -> str:
-    """Return the file and line that raised an error during an import, such as ` (a.py, line 3)`.
-
-    For an error that dpaudit raised, return the line that called dpaudit.
-    """
+def _location(error: BaseException) -> str:
+    """Return the file and line that raised an error during an import, such as ` (a.py, line 3)`."""
     # Files to leave out. If dpaudit raised the error: all files of dpaudit, and generated code,
     # such as the initialiser of a dataclass, whose file name begins with "<". Otherwise: this file.
-    own = (str(Path(__file__).parent), "<") if isinstance(error, DpauditError) else __file__
+    prefixes = (str(Path(__file__).parent), "<") if isinstance(error, DpauditError) else __file__
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if "importlib" not in frame.filename and not frame.filename.startswith(own)
+        if "importlib" not in frame.filename and not frame.filename.startswith(prefixes)
     ]
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 

@@ -133,10 +133,7 @@ class Watch:
 
 
 class _Clock:
-    """Measures the time since a count last changed.
-
-    extra: seconds without a change that are allowed, in addition to `WARNING_SECONDS`.
-    """
+    """Measures the time since a count last changed."""
 
     def __init__(self, watch: Watch, name: str, extra: float = 0.0) -> None:
         self._watch, self._name, self._extra = watch, name, extra
@@ -210,34 +207,26 @@ def step(words: str, watch: Watch | None = None) -> AbstractContextManager[None]
 
 
 class _Runs(_Clock):
-    """Measures the time since the last output of a mechanism, if each output takes several calls. A
-    warning is logged if an output takes more than `WARNING_SECONDS` + `extra` seconds.
-
-    times: number of calls for each output.
-    extra: seconds that an output may take in addition to `WARNING_SECONDS`.
-    """
+    """Measures the time since the last output of a mechanism that takes several calls for each."""
 
     def __init__(self, watch: Watch, name: str, times: int, extra: float) -> None:
         super().__init__(watch, name, extra)
-        self._times, self._before, self._calls = times, 0, 0
+        self._times, self._total, self._calls = times, 0, 0
 
     def begin(self) -> None:
-        """Start a new count of calls at 0. Each new `Waiting` (an object that watches one call to
-        another process) calls this method first. The previous count is added to the total, plus 1
-        for the last call of the previous `Waiting`: it has returned, but it was not counted, since
-        calls are counted only while a `Waiting` waits."""
-        self._before, self._calls = self._before + self._calls + 1, 0
+        """Start a new count of calls, and add the previous one to the total."""
+        # Each new `Waiting` calls this first. 1 is added for the last call of the previous
+        # `Waiting`: it has returned, but was not counted.
+        self._total, self._calls = self._total + self._calls + 1, 0
 
     def see(self, calls: int) -> None:
-        """Set the number of calls since the last `begin`. Log a warning if the present output has
-        taken more than 10 s (`WARNING_SECONDS`) plus the extra seconds that are allowed."""
+        """Set the number of calls since the last `begin`, and warn if the output takes too long."""
         self._calls = calls
         self.left()
 
     def left(self) -> float:
-        """Log a warning if an output takes too long. Return inf, the seconds left, since there is
-        no time limit."""
-        seconds = self._idle((self._before + self._calls) // self._times)
+        """Log a warning if an output takes too long; return inf, since there is no time limit."""
+        seconds = self._idle((self._total + self._calls) // self._times)
         if seconds >= WARNING_SECONDS + self._extra and self._watch.should_warn("an output"):
             words = "an output of %s, %s runs (repeat), takes more than %.0f s; fewer are faster"
             _log.warning(words, self._name, f"{self._times:,}", seconds)

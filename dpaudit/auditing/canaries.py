@@ -113,13 +113,13 @@ def audit_guesses(
     """
     start, alpha = time.perf_counter(), 1 - confidence
     verify(claim=claim, confidence=confidence)
-    most = counts[-1]
-    _check(most, claim)
+    guesses = counts[-1]
+    _check(guesses, claim)
     certificate = certify_guesses(counts, claim, alpha, independent)
     if certificate.leading.method == "point" and len(claim.points()) > 1:
         warnings += (_ONE_POINT,)
     if has_blanks and certificate.fixes_guesses:
-        blank = _BLANK.format(blank=most.canaries - most.guesses, all=most.canaries)
+        blank = _BLANK.format(blank=guesses.canaries - guesses.guesses, all=guesses.canaries)
         warnings += (blank,)
     return AuditResult(
         name=name,
@@ -148,16 +148,18 @@ def certify_guesses(
     if independent:
         bounds, mu_of = independent_bounds, independent_mu_lower
     tests, epsilons, deltas, mus, detectable = [], [], [], [], []
-    for seen, share in _shared(counts):
+    for guesses, share in _shared(counts):
         level = share * alpha
-        test = _test(seen, claim, level, independent)
-        tests.append(GuessTest(seen.guesses, seen.correct, share, test.method, test.p_value(seen)))
-        epsilon, delta = bounds(seen, point.epsilon, point.delta, level)
+        test = _test(guesses, claim, level, independent)
+        tests.append(
+            GuessTest(guesses.guesses, guesses.correct, share, test.method, test.p_value(guesses))
+        )
+        epsilon, delta = bounds(guesses, point.epsilon, point.delta, level)
         epsilons.append(epsilon)
         deltas.append(delta)
         if len(claim.points()) > 1:
-            mus.append(mu_of(seen, level))
-        detectable.append(_detectable(seen, test, level, point.epsilon))
+            mus.append(mu_of(guesses, level))
+        detectable.append(_detectable(guesses, test, level, point.epsilon))
     # p rises with each parameter, so the largest bound of a test is where p = alpha.
     p = min(1.0, *(test.p_value / test.share for test in tests))
     return OneRunCertificate(
@@ -177,8 +179,7 @@ def certify_guesses(
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A test of a claim by counts of guesses: its name, its p-value, and whether it refutes the
-    claim at an error probability."""
+    """A test of a claim by counts of guesses."""
 
     method: GuessMethod
     p_value: Callable[[Guesses], float]
@@ -189,36 +190,33 @@ def _shared(counts: Sequence[Guesses]) -> tuple[tuple[Guesses, float], ...]:
     return tuple(zip(counts, SHARES if len(counts) > 1 else (1.0,), strict=True))
 
 
-def _test(seen: Guesses, claim: PrivacyClaim, level: float, independent: bool) -> _Test:
-    """Return the test that refutes the claim at `level` with fewer right guesses: the test of one
-    point (ε, δ) of the claim, or the test of the whole claim. `seen.correct` is not used, so that
-    the scores do not choose the test.
-
-    For a claim with a single point, the test of this point cannot be improved, since some mechanism
-    attains its p-value.
-    """
+def _test(guesses: Guesses, claim: PrivacyClaim, level: float, independent: bool) -> _Test:
+    """Return the test that refutes the claim at `level` with fewer right guesses."""
+    # The tests of one point (ε, δ) and of the whole claim are compared. `guesses.correct` is not
+    # used, so that the scores do not choose the test. For a claim with a single point, the test of
+    # this point cannot be improved, since some mechanism attains its p-value.
     point = claim.point()
     by_point = partial(one_run.p_value, epsilon=point.epsilon, delta=point.delta)
-    tests = [_Test("point", by_point, lambda other, alpha: by_point(other) <= alpha)]
+    tests = [_Test("point", by_point, lambda g, alpha: by_point(g) <= alpha)]
     if independent or len(claim.points()) > 1:
         smallest = smallest_probability(claim)
     if independent:
-        whole = partial(independent_p_value, smallest=smallest)
-        return _Test("independent", whole, lambda other, alpha: whole(other) <= alpha)
+        p_value = partial(independent_p_value, smallest=smallest)
+        return _Test("independent", p_value, lambda g, alpha: p_value(g) <= alpha)
     if len(claim.points()) > 1:
-        whole = partial(tradeoff_p_value, smallest=smallest)
+        p_value = partial(tradeoff_p_value, smallest=smallest)
         refutes = partial(one_run_tradeoff.refutes, smallest=smallest)
-        tests.insert(0, _Test("tradeoff", whole, lambda other, alpha: refutes(other, alpha=alpha)))
-        return min(tests, key=lambda test: _needed(seen, test, level))
+        tests.insert(0, _Test("tradeoff", p_value, lambda g, alpha: refutes(g, alpha=alpha)))
+        return min(tests, key=lambda test: _needed(guesses, test, level))
     return tests[0]
 
 
-def _needed(seen: Guesses, test: _Test, level: float) -> int:
-    return one_run.fewest_correct(seen, lambda other: test.refutes(other, level))
+def _needed(guesses: Guesses, test: _Test, level: float) -> int:
+    return one_run.fewest_correct(guesses, lambda g: test.refutes(g, level))
 
 
-def _detectable(seen: Guesses, test: _Test, level: float, epsilon: float) -> float:
-    return one_run.smallest_detectable(seen, _needed(seen, test, level), epsilon)
+def _detectable(guesses: Guesses, test: _Test, level: float, epsilon: float) -> float:
+    return one_run.smallest_detectable(guesses, _needed(guesses, test, level), epsilon)
 
 
 def point_bounds(seen: Guesses, epsilon: float, delta: float, alpha: float) -> tuple[float, float]:
@@ -231,16 +229,16 @@ def point_bounds(seen: Guesses, epsilon: float, delta: float, alpha: float) -> t
     return one_run.epsilon_lower(seen, delta, alpha), one_run.delta_lower(seen, epsilon, alpha)
 
 
-def _check(seen: Guesses, claim: PrivacyClaim) -> None:
+def _check(guesses: Guesses, claim: PrivacyClaim) -> None:
     """Raise UsageError for too many guesses, and for a claim that guesses cannot test."""
     chosen = ", and choose their canaries without looking at the guesses"
-    for count, most, noun, how in (
-        (seen.guesses, one_run.MAX_GUESSES, "guesses", chosen),
-        (seen.canaries, one_run.MAX_CANARIES, "canaries", ""),
+    for count, limit, noun, how in (
+        (guesses.guesses, one_run.MAX_GUESSES, "guesses", chosen),
+        (guesses.canaries, one_run.MAX_CANARIES, "canaries", ""),
     ):
-        if count > most:
+        if count > limit:
             written = f"{count:,}" if count < 10**18 else f"{Decimal(count):.3g}"
-            why = f"{written} {noun} are more than can be counted exactly; give at most {most:,}"
+            why = f"{written} {noun} are more than can be counted exactly; give at most {limit:,}"
             raise UsageError(why, how, code="guesses-invalid")
     why = ""
     if claim.counts_single_outputs:
@@ -257,11 +255,9 @@ def _check(seen: Guesses, claim: PrivacyClaim) -> None:
 def _guessed_too_few(
     counts: Sequence[Guesses], claim: PrivacyClaim, alpha: float, independent: bool
 ) -> str | None:
-    """Return a message if the guesses could not refute the claim even if all were right, else None.
-    The message says how many guesses could, by the last test.
-    """
+    """Return a message if the guesses could not refute the claim even if all were right."""
     parts = _shared(counts)
-    seen, share = parts[-1]
+    guesses, share = parts[-1]
 
     def refutes(best: Guesses, share: float) -> bool:
         level = share * alpha
@@ -270,25 +266,27 @@ def _guessed_too_few(
     def at_best(count: int) -> bool:
         if independent:  # all scores of included canaries, about half, are the highest
             return refutes(Guesses(count, count // 2, count // 2), share)
-        return refutes(Guesses(max(seen.canaries, count), count, count), share)
+        return refutes(Guesses(max(guesses.canaries, count), count, count), share)
 
-    made = seen.canaries if independent else seen.guesses
+    number = guesses.canaries if independent else guesses.guesses
     best = [replace(part, correct=part.guesses) for part, _ in parts]
     if independent:
-        best = [Guesses(made, made // 2 + wrong, made // 2) for wrong in wrong_numbers(made)]
-    if any(refutes(part, own) for part, (_, own) in zip(best, parts, strict=True)):
+        best = [
+            Guesses(number, number // 2 + wrong, number // 2) for wrong in wrong_numbers(number)
+        ]
+    if any(refutes(part, part_share) for part, (_, part_share) in zip(best, parts, strict=True)):
         return None
-    enough = made + 1
+    enough = number + 1
     while enough <= one_run.MAX_GUESSES and not at_best(enough):
         enough *= 2
     remedy = ", and no number could"
     if enough <= one_run.MAX_GUESSES:
-        candidates = range(max(made + 1, enough // 2), enough)
+        candidates = range(max(number + 1, enough // 2), enough)
         enough = candidates.start + bisect_left(candidates, True, key=at_best)
-        about = f" about {enough:,} canaries" if enough > seen.canaries else ""
+        about = f" about {enough:,} canaries" if enough > guesses.canaries else ""
         remedy = f"; at least {enough:,}{'' if independent else f' guesses{about}'} could"
     words = point_words(claim.point()) if len(claim.points()) == 1 else claim.describe()
     if independent:
         how = "even if the included ones have the highest scores"
-        return f"{made:,} independent canaries cannot refute {words} {how}{remedy}"
-    return f"{counted(made, 'guess')} cannot refute {words} even if all are right{remedy}"
+        return f"{number:,} independent canaries cannot refute {words} {how}{remedy}"
+    return f"{counted(number, 'guess')} cannot refute {words} even if all are right{remedy}"

@@ -107,7 +107,7 @@ def audit_scores(
     if sides is not None and guesses is None:
         why = " belongs to a number of guesses that was fixed before the run; give both, or neither"
         raise UsageError(Name("sides"), why, code="options-conflict")
-    n, said = len(scores), "in" if independent else sides or "both"
+    n, guessed_sides = len(scores), "in" if independent else sides or "both"
     if independent:
         wrongs = wrong_numbers(n)
         insides = included_above(included, scores, wrongs)
@@ -122,8 +122,10 @@ def audit_scores(
         order = rng.permutation(n)
         coins = included[order[np.argsort(-scores[order], kind="stable")]]
         numbers = guess_numbers(n) if guesses is None else (guesses,)
-        counts = [Guesses(n, number, right_guesses(coins, number, said)) for number in numbers]
-    summary = _summary(included, scores, said, confidence)
+        counts = [
+            Guesses(n, number, right_guesses(coins, number, guessed_sides)) for number in numbers
+        ]
+    summary = _summary(included, scores, guessed_sides, confidence)
     result = audit_guesses(
         counts,
         claim,
@@ -164,9 +166,9 @@ def _check(included: Bools, scores: Floats, guesses: int | None) -> None:
     if n < 2:
         raise _invalid(f"too few canaries to audit ({n}); give at least two")
     if np.isnan(scores).any():
-        place = int(np.flatnonzero(np.isnan(scores))[0])
+        index = int(np.flatnonzero(np.isnan(scores))[0])
         raise _invalid(
-            f"the score of canary {place:,} (from 0) is NaN; give every canary a number, and a "
+            f"the score of canary {index:,} (from 0) is NaN; give every canary a number, and a "
             "canary without a score the lowest one (leaving it out may depend on its coin)"
         )
     if guesses is not None and not 1 <= guesses <= n:
@@ -190,9 +192,7 @@ def _check(included: Bools, scores: Floats, guesses: int | None) -> None:
 
 
 def _period(included: Bools) -> int:
-    """Return the number of rows after which the coins repeat; 0 if they do not repeat; 1 if each
-    coin occurs twice, in neighbouring rows. A coin decides whether a canary is included.
-    """
+    """Return the rows after which the coins repeat; 0 for never; 1 for pairs of equal coins."""
     n = len(included)
     for copies in range(2, n // _MIN_REPEATED_COINS + 1):
         if n % copies == 0 and (included.reshape(copies, -1) == included[: n // copies]).all():
@@ -207,11 +207,7 @@ def _period(included: Bools) -> int:
 
 
 def _uneven(included: Bools) -> float:
-    """Return the p-value of a test that fair coins included the canaries: the probability of a
-    difference between the numbers of included and excluded canaries at least as large as observed.
-
-    included: for each canary, whether it was included.
-    """
+    """Return the p-value of a test that fair coins included the canaries."""
     n, count = len(included), int(included.sum())
     return min(1.0, 2 * float(upper_tail(max(count, n - count), n, 0.5)))
 
@@ -253,19 +249,17 @@ def _notes(scores: Floats, auroc: float) -> tuple[str, ...]:
 
 
 def _summary(included: Bools, scores: Floats, sides: Sides, confidence: float) -> CanaryScores:
-    """Return the AUROC, the ROC curve and the histogram of the scores for reports. No bound is
-    computed from them.
-    """
+    """Return the AUROC, the ROC curve and the histogram of the scores, for reports only."""
     inside, outside = np.sort(scores[included]), np.sort(scores[~included])
     below = np.searchsorted(outside, inside, "left") + np.searchsorted(outside, inside, "right")
     finite = scores[np.isfinite(scores)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
     counts = [
-        np.histogram(np.clip(one, edges[0], edges[-1]), edges)[0] for one in (inside, outside)
+        np.histogram(np.clip(group, edges[0], edges[-1]), edges)[0] for group in (inside, outside)
     ]
-    places = np.linspace(0, len(outside), min(_ROC_POINTS, len(outside)) + 1).astype(int)
-    roc = [(place / len(outside), _above(inside, outside, place) / len(inside)) for place in places]
+    wrongs = np.linspace(0, len(outside), min(_ROC_POINTS, len(outside)) + 1).astype(int)
+    roc = [(wrong / len(outside), _above(inside, outside, wrong) / len(inside)) for wrong in wrongs]
     return CanaryScores(
         digest=coins_digest(included),
         included=len(inside),
@@ -275,39 +269,27 @@ def _summary(included: Bools, scores: Floats, sides: Sides, confidence: float) -
         rates=tuple(_rate(inside, outside, rate, confidence) for rate in _FALSE_POSITIVE_RATES),
         roc=tuple(roc),
         edges=tuple(edges.tolist()),
-        histogram=tuple(zip(*(one.tolist() for one in counts), strict=True)),
+        histogram=tuple(zip(*(count.tolist() for count in counts), strict=True)),
     )
 
 
 def _above(inside: Floats, outside: Floats, wrong: int) -> int:
-    """Return the number of included canaries whose score is above a threshold, the (`wrong` + 1)-th
-    largest score of the excluded canaries. Without equal scores, exactly `wrong` excluded canaries
-    are above the threshold. If `wrong` is the number of all excluded canaries, all included
-    canaries count.
-
-    inside, outside: scores of the included and of the excluded canaries, in ascending order.
-    """
+    """Return the number of included canaries above the (`wrong` + 1)-th largest excluded score."""
     if wrong >= len(outside):
         return len(inside)
     return len(inside) - int(np.searchsorted(inside, outside[len(outside) - wrong - 1], "right"))
 
 
 def _rate(inside: Floats, outside: Floats, rate: float, confidence: float) -> Rate:
-    """Return the true-positive rate at a false-positive rate, with an interval.
-
-    The threshold with exactly this false-positive rate is unknown. The interval covers all
-    thresholds that are plausible, given the scores of the excluded canaries.
-
-    inside, outside: scores of the included and of the excluded canaries, in ascending order.
-    rate: the false-positive rate.
-    confidence: confidence of the interval.
-    """
+    """Return the true-positive rate at a false-positive rate, with an interval."""
+    # The threshold with exactly this false-positive rate is unknown. The interval covers all
+    # thresholds that are plausible, given the scores of the excluded canaries.
     alpha, n = 1 - confidence, len(outside)
-    fewest, most = likely_counts(n, rate, alpha / 2)
+    fewest, largest = likely_counts(n, rate, alpha / 2)
     counts = (
         _above(inside, outside, math.floor(rate * n)),
         _above(inside, outside, fewest - 1) if fewest else 0,
-        _above(inside, outside, most),
+        _above(inside, outside, largest),
     )
     return rate_of(rate, counts, len(inside), alpha)
 
@@ -324,9 +306,11 @@ def rate_of(
     included: number of included canaries.
     alpha: 1 minus the confidence of the interval.
     """
-    _, fewest, most = counts
+    _, fewest, largest = counts
     lower = clopper_pearson_lower(fewest, included, alpha / 4)
-    return Rate(false_positives, *counts, lower, clopper_pearson_upper(most, included, alpha / 4))
+    return Rate(
+        false_positives, *counts, lower, clopper_pearson_upper(largest, included, alpha / 4)
+    )
 
 
 def _invalid(why: str) -> UsageError:

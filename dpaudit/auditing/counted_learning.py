@@ -106,23 +106,23 @@ class RareStore:
         coming: number of draws until the next refit.
         spared: names of columns from which nothing is evicted.
         """
-        kept = self.pool_kept()
+        pool = self.pool_kept()
 
         def size_without(frequency: int) -> int:
-            rare_filter, _ = self.rare_filter.narrowed(kept.outcomes, frequency, spared)
-            return int(np.count_nonzero(rare_filter.is_rare(kept.outcomes)))
+            rare_filter, _ = self.rare_filter.narrowed(pool.outcomes, frequency, spared)
+            return int(np.count_nonzero(rare_filter.is_rare(pool.outcomes)))
 
         # Possible limits, in draws: an entry that occurs in at least this number of the kept draws
         # is no longer rare, and outputs without any other rare entry are evicted.
         limits = range(USUAL_DRAWS, MAX_KEPT_DRAWS // 2)
-        place = bisect_left(limits, True, key=lambda n: not self._fits(size_without(n), coming))
-        limit = limits[max(0, place - 1)]
-        if place > 0 or 2 * size_without(limit) <= kept.size:
-            self.rare_filter, firsts = self.rare_filter.narrowed(kept.outcomes, limit, spared)
-            rows = np.flatnonzero(self.rare_filter.is_rare(kept.outcomes))
-            self._parts = [kept.take(rows)]
-            self._evicted.append(kept.take(firsts))
-            self._evicted_draws += kept.size - self.size
+        index = bisect_left(limits, True, key=lambda n: not self._fits(size_without(n), coming))
+        limit = limits[max(0, index - 1)]
+        if index > 0 or 2 * size_without(limit) <= pool.size:
+            self.rare_filter, firsts = self.rare_filter.narrowed(pool.outcomes, limit, spared)
+            rows = np.flatnonzero(self.rare_filter.is_rare(pool.outcomes))
+            self._parts = [pool.take(rows)]
+            self._evicted.append(pool.take(firsts))
+            self._evicted_draws += pool.size - self.size
             self._is_full = False
         self._is_full = self._is_full and not self._fits(self.size, coming)
 
@@ -147,7 +147,7 @@ class RareStore:
 class CountedLearning:
     """The counts of all learning draws: the sample buffer, and later draws that are not kept.
 
-    The leading candidates (orders of outputs with the best predicted bounds) count later draws.
+    The leading candidates, orders of outputs, count later draws.
     Later draws with rare outputs are kept in `rare`.
     """
 
@@ -169,8 +169,8 @@ class CountedLearning:
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
-        """The counters of the leading candidates (orders of outputs). A counter maps an output to a
-        cell (group of outputs), and counts draws by cell.
+        """The counters of the leading candidates. A counter maps an output to a cell, and counts
+        draws by cell.
         """
         return tuple(candidate.counter for candidate in self._candidates)
 
@@ -190,7 +190,7 @@ class CountedLearning:
         ]
 
     def candidates(self) -> tuple[list[Candidate], list[RareTable]]:
-        """Return the candidates (orders of outputs) with the counts of all draws, and two tables.
+        """Return the candidates with the counts of all draws, and two tables.
 
         The first table counts the outputs that the filter selects as rare. The second counts
         frequent outputs that only one input gives.
@@ -273,17 +273,17 @@ def learn_by_counting(
         refit_at = plan.next_refit(ledger.spent, until, ledger.point.delta)
         sizes = plan.counting_sizes(ledger.spent, refit_at)
         tallies: list[Tally] = []
-        others: Sequence[Tally] = ()
-        for drawn in ledger.draw_and_bet("learning", sizes, measure, first=blocks):
-            tallies.append(drawn.tally)
-            if drawn.rare is not None:
-                counted_learning.rare.add(drawn.rare)
-            own = drawn.others[: len(counted_learning.counters)]
-            others = list(map(add, others, own)) if others else own
+        totals: Sequence[Tally] = ()
+        for counts in ledger.draw_and_bet("learning", sizes, measure, first=blocks):
+            tallies.append(counts.tally)
+            if counts.rare is not None:
+                counted_learning.rare.add(counts.rare)
+            addends = counts.others[: len(counted_learning.counters)]
+            totals = list(map(add, totals, addends)) if totals else addends
         blocks += len(tallies)
         rule = measure.portfolio
         observe(Counts("learning", rule, rule.guesses, tallies))
-        counted_learning.add(others)
+        counted_learning.add(totals)
         plan.plan_again(ledger.spent)
         candidates, tables = counted_learning.candidates()
         now, is_last = replace(objective, coming=ledger.coming), ledger.may_stop

@@ -1,10 +1,10 @@
 """Bets against a Rényi or zCDP claim while draws are made (docs/method.md §6).
 
-A witness is a bounded function of the level (bin) of an output, together with the stakes of its
-bets. It is fixed before the draws that it bets on. For a pair of means of the function, under d1
-and under d2, one bettor bets against the first mean and another bettor against the second; a large
-product of their wealths refutes this pair of means. The wealth of the witness is the smallest of
-these products among all pairs of means that the claim allows (`stats.witness.log_wealth`).
+A witness is a bounded function of the level of an output, together with the stakes of its bets. It
+is fixed before the draws that it bets on. For a pair of means of the function, under d1 and under
+d2, one bettor bets against the first mean and another bettor against the second; a large product of
+their wealths refutes this pair of means. The wealth of the witness is the smallest of these
+products among all pairs of means that the claim allows (`stats.witness.log_wealth`).
 
 Each of 8 witnesses has 1/8 of the initial wealth, whatever the other witnesses have gained. It bets
 on all draws after its beginning. The total wealth is the mean of the wealths of the witnesses: the
@@ -25,27 +25,21 @@ from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels.level_map import CellCounter, FloatArray, IntArray, LevelMap
 from dpaudit.stats.witness import Witness, most_telling_witness
 
-# Number of draws after which the first witnesses (functions of the output that bet) begin. Two
-# further witnesses begin each time that the number of draws has doubled.
+# Number of draws after which the first witnesses begin. Two further witnesses begin each time that
+# the number of draws has doubled.
 _FIRST_DRAWS = 400
-# Witnesses (functions of the output that bet) begin in pairs. If a pair begins after n draws, the
-# stakes of one witness are best for a run with 2 · n further draws, and those of the other for a
-# run with 6 · n further draws. The more draws are expected, the smaller the stakes.
+# Witnesses begin in pairs. If a pair begins after n draws, the stakes of one witness are best for a
+# run with 2 · n further draws, and those of the other for a run with 6 · n further draws. The more
+# draws are expected, the smaller the stakes.
 _HORIZONS = (2, 6)
-# Number of pairs of witnesses (functions of the output that bet) that begin during a run. Each of
-# these 8 witnesses has 1/8 of the whole stake.
+# Number of pairs of witnesses that begin during a run. Each of these 8 witnesses has 1/8 of the
+# whole stake.
 _PAIRS_OF_WITNESSES = 4
 
 
 @dataclass(slots=True, eq=False)
 class _Bet:
-    """A witness, with the draws on which it has bet. A witness is a function of the level (bin) of
-    an output, with stakes for bets on the function's mean under d1 and under d2.
-
-    level: the map from outputs to levels.
-    witness: the function and its stakes.
-    counts: (levels, 2), number of draws on which the witness has bet, by level and input.
-    """
+    """A witness, with the draws on which it has bet, by level and input."""
 
     level: LevelMap
     witness: Witness
@@ -66,8 +60,8 @@ class DivergenceBets:
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
-        """The maps from outputs to levels (bins), one for each witness that bets. The next draws
-        have to be counted by these levels.
+        """The maps from outputs to levels, one for each witness that bets. The next draws have to
+        be counted by these levels.
         """
         return tuple(bet.level for bet in self._bets)
 
@@ -81,10 +75,9 @@ class DivergenceBets:
         return self._times < _PAIRS_OF_WITNESSES and spent >= self._next
 
     def begin(self, level: LevelMap, expected: FloatArray, spent: int) -> None:
-        """Begin bets by two more witnesses (functions of the output that bet), chosen from all
-        draws so far.
+        """Begin bets by two more witnesses, chosen from all draws so far.
 
-        level: map from outputs to levels (bins).
+        level: map from outputs to levels.
         expected: (levels, 2), expected draws by level and input.
         spent: number of draws so far.
         """
@@ -98,9 +91,9 @@ class DivergenceBets:
                 self._bets.append(_Bet(level, witness, counts))
 
     def record(self, tallies: Sequence[Tally]) -> None:
-        """Let every witness (function of the output that bets) bet on further draws.
+        """Let every witness bet on further draws.
 
-        tallies: the counts of these draws; one tally for each witness, by its levels (bins).
+        tallies: the counts of these draws; one tally for each witness, by its levels.
         """
         for bet, tally in zip(self._bets, tallies, strict=True):
             bet.counts = bet.counts + tally.counts

@@ -139,8 +139,7 @@ def _interrupted(ledger: Ledger) -> Certificate:
 
 
 def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
-    """Return the result. If a pair refutes the claim, add a trace of this pair, which names the
-    source lines of the mechanism that leak (docs/method.md §14)."""
+    """Return the result, with a trace of a pair that refutes the claim (docs/method.md §14)."""
     refuting = result.decisive if result.verdict is Verdict.VIOLATION else None
     numbers = [n for n, pair in enumerate(result.certificates) if pair is refuting]
     if spec.no_trace or not numbers or isinstance(result.ending, Interrupted):

@@ -58,15 +58,15 @@ def certify_laws(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> Exa
     pair: description of the pair.
     table: rows (output in words, probability under d1, probability under d2).
     """
-    p = {place: of_d1 for place, (_, of_d1, _) in enumerate(table)}
-    q = {place: of_d2 for place, (_, _, of_d2) in enumerate(table)}
+    p = {index: of_d1 for index, (_, of_d1, _) in enumerate(table)}
+    q = {index: of_d2 for index, (_, _, of_d2) in enumerate(table)}
     # If the claim is a curve with several points (ε, δ), the certificate is about the point whose δ
     # is exceeded the most by the exact δ.
     point = max(claim.points(), key=lambda point: exact.delta(p, q, point.epsilon) - point.delta)
     at_delta = exact.epsilon(p, q, point.delta)
     violating = exact.violating(p, q, point.epsilon)
     by_mass = claim.counts_single_outputs and violating.outcomes
-    refuted = any(exact.exceeds_point(p, q, one.epsilon, one.delta) for one in claim.points())
+    refuted = any(exact.exceeds_point(p, q, point.epsilon, point.delta) for point in claim.points())
     if claim.counts_single_outputs:
         refuted = exact.exceeds(violating.ahead, point.delta)
     return ExactCertificate(
@@ -83,25 +83,22 @@ def certify_laws(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> Exa
 
 
 def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
-    """Return a function from a list of outputs to a list of guesses: for each output, the guess of
-    the claim's adversary. Return None if claims of this definition name no adversary. Raises
-    UsageError if the definition needs an adversary (computational DP) and the claim names none.
-    """
+    """Return the function from outputs to the adversary's guesses; None without an adversary."""
     claim = spec.tested
     if claim.adversary is None and claim.limits_adversaries:
         raise UsageError(_UNLIMITED, code="option-missing")
     if claim.adversary is None:
         return None
-    seen = add_adversary(load_mechanism(spec.target), claim.adversary)
-    return seen.answers if isinstance(seen, WithAdversary) else None
+    mechanism = add_adversary(load_mechanism(spec.target), claim.adversary)
+    return mechanism.answers if isinstance(mechanism, WithAdversary) else None
 
 
 def _event(event: exact.Event, table: Sequence[LawRow]) -> ExactEvent | None:
     if not event.outcomes or event.ahead == event.behind:
         return None
-    both = (event.ahead, event.behind)
-    d1, d2 = both if event.guess == "d1" else reversed(both)
-    names = tuple(table[place][0] for place in event.outcomes)
+    probabilities = (event.ahead, event.behind)
+    d1, d2 = probabilities if event.guess == "d1" else reversed(probabilities)
+    names = tuple(table[index][0] for index in event.outcomes)
     kinds = [name for name in names if name.startswith(RAISED)]
     words = event_words(kinds, [name for name in names if name not in kinds])
     return ExactEvent(words, event.guess, d1, d2)

@@ -105,11 +105,11 @@ def telling_witness(
 ) -> Witness | None:
     """Return the witness for the exact test of a Rényi divergence.
 
-    A witness is a bounded function of the level (bin of outputs). Its means under the two inputs
-    bound a Rényi divergence from below (docs/method.md §6); the witness records the order and the
-    direction of this divergence. Of all witnesses, return the one whose bound is expected to exceed
-    the most the largest divergence that the claim allows. Return None if no bound is expected to
-    exceed it, or if the claim limits no Rényi divergence.
+    A witness is a bounded function of the level. Its means under the two inputs bound a Rényi
+    divergence from below (docs/method.md §6); the witness records the order and the direction of
+    this divergence. Of all witnesses, return the one whose bound is expected to exceed the most the
+    largest divergence that the claim allows. Return None if no bound is expected to exceed it, or
+    if the claim limits no Rényi divergence.
 
     claim: the claim to test.
     learned: the result of learning; it has the draws that are expected at each level.

@@ -35,28 +35,30 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
     name: name of the family.  Raises UsageError for audits of different confidence, and for shares
     that are too small for a float, and for more than 100,000 audits.
     """
-    drawn = [spec for spec in specs if not spec.statistics.exact]
-    confidences = sorted({spec.statistics.confidence for spec in drawn})
-    if len(drawn) > MAX_FAMILY:
-        why = f" is for at most {MAX_FAMILY:,} audits, here are {len(drawn):,}"
+    members = [spec for spec in specs if not spec.statistics.exact]
+    confidences = sorted({spec.statistics.confidence for spec in members})
+    if len(members) > MAX_FAMILY:
+        why = f" is for at most {MAX_FAMILY:,} audits, here are {len(members):,}"
         raise UsageError(Name("familywise"), why, "; use several files", code="option-invalid")
     if len(confidences) > 1:
         listed = " and ".join(map(str, confidences[:2]))
         why = f"={listed}: audits that share an error probability (familywise) have one confidence"
         raise UsageError(Name("confidence"), why, "; give it in defaults", code="options-conflict")
-    if not drawn:
+    if not members:
         return list(specs)
-    all_of_them, size = confidences[0], len(drawn)
-    own = share_of(all_of_them, size)
-    if own >= 1:
+    all_of_them, size = confidences[0], len(members)
+    audit_confidence = share_of(all_of_them, size)
+    if audit_confidence >= 1:
         why = f"={all_of_them} leaves none of {size:,} audits (familywise) a share of the error"
         remedy = " probability; give less confidence"
         raise UsageError(Name("confidence"), why, remedy, code="option-invalid")
-    family = Family(name, size, all_of_them, 1 - own)
+    family = Family(name, size, all_of_them, 1 - audit_confidence)
     # Imported before any draw: a signal that interrupts the import would leave statsmodels half
     # loaded.
     _multipletests()
-    return [spec if spec.statistics.exact else _shared(spec, own, family) for spec in specs]
+    return [
+        spec if spec.statistics.exact else _shared(spec, audit_confidence, family) for spec in specs
+    ]
 
 
 def share_of(confidence: float, size: int) -> float:
@@ -68,10 +70,10 @@ def share_of(confidence: float, size: int) -> float:
     >>> share_of(0.95, 5)
     0.99
     """
-    own = 1 - (1 - confidence) / size
-    while size * (1 - own) > 1 - confidence:
-        own = math.nextafter(own, 1.0)
-    return own
+    audit_confidence = 1 - (1 - confidence) / size
+    while size * (1 - audit_confidence) > 1 - confidence:
+        audit_confidence = math.nextafter(audit_confidence, 1.0)
+    return audit_confidence
 
 
 def is_open(result: AuditResult) -> bool:
@@ -90,15 +92,15 @@ def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
     """
     final = list(results)
     members: dict[str, list[tuple[int, Family]]] = {}
-    for place, result in enumerate(results):
+    for index, result in enumerate(results):
         if result.family is not None:
-            members.setdefault(result.family.name, []).append((place, result.family))
-    for own in members.values():
-        family = own[-1][1]
-        p_values = [_p_value(results[place]) for place, _ in own]
+            members.setdefault(result.family.name, []).append((index, result.family))
+    for audits in members.values():
+        family = audits[-1][1]
+        p_values = [_p_value(results[index]) for index, _ in audits]
         levels = holm_levels(p_values, 1 - family.confidence, family.size)
-        for (place, _), level in zip(own, levels, strict=True):
-            final[place] = _settled(results[place], family, level)
+        for (index, _), level in zip(audits, levels, strict=True):
+            final[index] = _settled(results[index], family, level)
     return final
 
 
@@ -125,9 +127,8 @@ def holm_levels(p_values: Sequence[float], alpha: float, size: int) -> list[floa
 
 
 def _multipletests() -> Callable[..., Any]:
-    """Return the function `multipletests` of statsmodels. It is imported here, at first use, since
-    the import takes about as long as a short audit.
-    """
+    """Return the function `multipletests` of statsmodels."""
+    # Imported at first use, since the import takes about as long as a short audit.
     from statsmodels.stats.multitest import multipletests
 
     return multipletests  # type: ignore[no-any-return]
@@ -138,15 +139,13 @@ def unsettled(results: Sequence[AuditResult]) -> list[AuditResult]:
     (largest p-value that refutes its claim) is its equal share of the error probability.
     """
     return [
-        one if one.family is None else _settled(one, one.family, 1 - one.confidence)
-        for one in results
+        result if result.family is None else _settled(result, result.family, 1 - result.confidence)
+        for result in results
     ]
 
 
 def _p_value(result: AuditResult) -> float:
-    """Return the p-value of an audit for Holm's procedure: 0 if the audit alone refutes its claim,
-    1 if it ended with an error.
-    """
+    """Return the p-value of an audit for Holm's procedure."""
     if isinstance(result.ending, Failed):
         return 1.0
     return 0.0 if result.is_refuted_alone else result.p_value
@@ -156,14 +155,14 @@ def _settled(result: AuditResult, family: Family, level: float) -> AuditResult:
     alone = 1 - result.confidence
     # If the audit alone refutes the claim, its level stays its own share of the error probability:
     # the bounds were computed at this level, and the level of Holm's procedure may be larger.
-    own = replace(family, level=alone if result.is_refuted_alone else max(alone, level))
-    now = replace(result, family=own)
+    family = replace(family, level=alone if result.is_refuted_alone else max(alone, level))
+    now = replace(result, family=family)
     return replace(now, underpowered=None) if now.verdict is Verdict.VIOLATION else now
 
 
-def _shared(spec: AuditSpec, own: float, family: Family) -> AuditSpec:
+def _shared(spec: AuditSpec, confidence: float, family: Family) -> AuditSpec:
     request = spec.origin.request
     if request is not None:  # the request has to repeat this audit alone
-        request = {**request, "settings": {**request["settings"], "confidence": own}}
-    statistics = replace(spec.statistics, confidence=own, family=family)
+        request = {**request, "settings": {**request["settings"], "confidence": confidence}}
+    statistics = replace(spec.statistics, confidence=confidence, family=family)
     return replace(spec, statistics=statistics, origin=replace(spec.origin, request=request))

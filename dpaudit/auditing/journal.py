@@ -278,29 +278,29 @@ class FileJournal(Journal):
                 yield chunk
 
         try:
-            for drawn in drawer(requested()):
-                self._note_probe(drawn)
-                self._keep(names.popleft(), drawn)
-                yield drawn
+            for result in drawer(requested()):
+                self._note_probe(result)
+                self._keep(names.popleft(), result)
+                yield result
         except MechanismError as error:
             if error.code in _DEATHS:
                 self._file.append(Start(names[0]))
                 self._has_died = True
             raise
 
-    def _note_probe(self, drawn: Drawn) -> None:
-        if isinstance(drawn, Probe):
-            self._is_reproducible &= drawn.reproducible
+    def _note_probe(self, result: Drawn) -> None:
+        if isinstance(result, Probe):
+            self._is_reproducible &= result.reproducible
 
-    def _keep(self, name: str, drawn: Drawn | None = None, value: Any = None) -> Step:
+    def _keep(self, name: str, result: Drawn | None = None, value: Any = None) -> Step:
         """Record a step with the present state, and return it."""
         step = Step(
             name,
             self.now(),
             self._state,
-            drawn if isinstance(drawn, Probe) else None,
-            drawn if isinstance(drawn, Learning) else None,
-            drawn if isinstance(drawn, Counted) else None,
+            result if isinstance(result, Probe) else None,
+            result if isinstance(result, Learning) else None,
+            result if isinstance(result, Counted) else None,
             value,
         )
         self._file.append(step)

@@ -231,8 +231,8 @@ class Ledger:
             ToTime((self.number, TIMING, index), size, measure, plan.limits.block, heads=False)
             for index, size in enumerate(plan.timed_sizes(self.spent))
         )
-        for drawn in self.drawer(chunks):
-            if plan.record_timed(drawn.tally.draws):
+        for counts in self.drawer(chunks):
+            if plan.record_timed(counts.tally.draws):
                 break
 
     def draw_and_bet(
@@ -255,14 +255,14 @@ class Ledger:
             ToCount((*stream, index), size, measure, block)
             for index, size in enumerate(sizes, first)
         )
-        for drawn in self.drawer(chunks):
-            self.failures += drawn.failures
-            self.heads += drawn.heads
+        for counts in self.drawer(chunks):
+            self.failures += counts.failures
+            self.heads += counts.heads
             if is_bet_on and self.divergences is not None:
                 witnesses = len(self.divergences.counters)
-                self.divergences.record(drawn.others[len(drawn.others) - witnesses :])
-            self.record(stage, drawn.tally, is_bet_on=is_bet_on)
-            yield drawn
+                self.divergences.record(counts.others[len(counts.others) - witnesses :])
+            self.record(stage, counts.tally, is_bet_on=is_bet_on)
+            yield counts
             if is_bet_on and self.may_stop:
                 return
 

@@ -95,8 +95,8 @@ class Option:
     @property
     def flag(self) -> str | None:
         """The command-line flag; None if the option has none."""
-        made = f"--{self.name.replace('_', '-')}"
-        return made if self.help.flag == "" else self.help.flag
+        flag = f"--{self.name.replace('_', '-')}"
+        return flag if self.help.flag == "" else self.help.flag
 
     @property
     def choices(self) -> tuple[str, ...]:

@@ -73,11 +73,7 @@ def _with_chosen_end(spec: AuditSpec, seconds: float) -> AuditSpec:
 
 
 def _rate(source: Source, number: int, seconds: float, largest: int, enough: float) -> float:
-    """Return the draws per second of all processes that will draw, or a rate of at least `enough`.
-
-    seconds: duration of a draw, if each call makes one draw; else 0.
-    largest: the largest number of draws in one block.
-    """
+    """Return the draws per second of all processes that will draw, or at least `enough`."""
     pool = source.pool
 
     def draw(indices: Iterable[int], size: int) -> None:
@@ -145,23 +141,25 @@ def with_chosen_samples(spec: AuditSpec, rate: float) -> AuditSpec:
 
     The request and the command of the audit then state this number, and a note gives the reason.
     """
-    most = spec.sampling.samples
-    if not isinstance(most, DefaultSamples):
+    limit = spec.sampling.samples
+    if not isinstance(limit, DefaultSamples):
         return spec
     pairs = max(1, len(spec.pairs))
-    affordable = _rounded(min(rate * most.seconds / pairs, most), math.floor)
-    needed = _rounded(min(_TIMES_LEAST * least_to_refute(spec.tested, spec.alpha), most), math.ceil)
-    samples = min(max(affordable, needed, MIN_SAMPLES), int(most))
-    note = "" if samples == most else _reason(spec, samples, rate, is_needed=needed > affordable)
+    affordable = _rounded(min(rate * limit.seconds / pairs, limit), math.floor)
+    needed = _rounded(
+        min(_TIMES_LEAST * least_to_refute(spec.tested, spec.alpha), limit), math.ceil
+    )
+    samples = min(max(affordable, needed, MIN_SAMPLES), int(limit))
+    note = "" if samples == limit else _reason(spec, samples, rate, is_needed=needed > affordable)
     origin = replace(_stated(spec.origin, "samples", samples), pace=note)
     return replace(spec, sampling=replace(spec.sampling, samples=samples), origin=origin)
 
 
 def _reason(spec: AuditSpec, samples: int, rate: float, *, is_needed: bool) -> str:
-    most = spec.sampling.samples
-    seconds = most.seconds if isinstance(most, DefaultSamples) else math.inf
+    limit = spec.sampling.samples
+    seconds = limit.seconds if isinstance(limit, DefaultSamples) else math.inf
     pairs = len(spec.pairs)
-    each = f" for each of {pairs} pairs" if pairs > 1 else ""
+    per_pair = f" for each of {pairs} pairs" if pairs > 1 else ""
     speed = f"{float(f'{rate:.2g}'):,.4g} draws/s" if rate < 1e3 else f"{rate:,.0f} draws/s"
     why = f"for about {seconds:g} s at {speed}"
     if is_needed:
@@ -169,7 +167,7 @@ def _reason(spec: AuditSpec, samples: int, rate: float, *, is_needed: bool) -> s
     names = ("samples", "time")
     if spec.origin.command is not None:
         names = flag_of("samples"), flag_of("time")
-    return f"{counted(samples, 'draw')}{each}, {why}; {' or '.join(names)} for more"
+    return f"{counted(samples, 'draw')}{per_pair}, {why}; {' or '.join(names)} for more"
 
 
 def _rounded(number: float, direction: Callable[[float], int]) -> int:

@@ -195,8 +195,7 @@ class PairAudit:
         return learn_by_counting(ledger, counted, learned, self._objective(), self._observe)
 
     def _fill_buffer(self, learned: Learned | None) -> Learned | None:
-        """Draw until the sample buffer is full or bets refute the claim. Bet on each block with the
-        rules of earlier blocks, if any, and refit them. Return the rules that were learned last."""
+        """Draw and bet until the sample buffer is full or bets refute; return the last rules."""
         ledger, plan = self._ledger, self._plan
         sizes = enumerate(plan.learning_sizes(ledger.spent), len(ledger.blocks))
         chunks = (ToLearn((ledger.number, LEARNING, index), size) for index, size in sizes)
@@ -204,12 +203,12 @@ class PairAudit:
         # budget nor the size of the buffer is known yet.
         full = self._spec.sampling.full and self._spec.sampling.time is None
         points, ends_by_bets = len(self._claim.points()), ledger.ends_by_bets
-        for drawn in ledger.drawer(chunks):
+        for learning in ledger.drawer(chunks):
             rule = None if learned is None else learned.portfolio
-            released = ledger.bet_and_release(drawn.fresh, rule)
+            released = ledger.bet_and_release(learning.fresh, rule)
             self._buffer.append(released)
             ledger.failures += Failures(
-                failures_by_arm(released.outcomes, released.is_d1), drawn.failures.first
+                failures_by_arm(released.outcomes, released.is_d1), learning.failures.first
             )
             self._observe(Kept(released))
             plan.close_buffer_if_due(ledger.spent)
@@ -259,7 +258,7 @@ class PairAudit:
         return self._buffer[0]
 
     @property
-    def _kept(self) -> SelectionDraws:
+    def _learning_draws(self) -> SelectionDraws:
         """All draws in the sample buffer, and later learning draws with rare outputs."""
         counted = self._counted_learning
         return self._selection if counted is None else counted.kept()
@@ -281,14 +280,13 @@ class PairAudit:
         return measure, witness
 
     def _measure(self, portfolio: Portfolio) -> Measure:
-        """Return what to count in certifying draws: guesses of the rules, single outputs, declared
-        outputs, and outputs with a value that no learning draw had."""
+        """Return what to count in certifying draws."""
         singles = single_outputs(self._claim, self._selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
         # Outputs with a value that no learning draw had are counted, except if a refutation by bets
         # may end the run: the report then does not mention such outputs.
-        seen = None if self._ledger.may_stop else RareFilter.seen(self._kept)
-        return Measure(portfolio, singles, declared, seen=seen)
+        unseen_filter = None if self._ledger.may_stop else RareFilter.seen(self._learning_draws)
+        return Measure(portfolio, singles, declared, seen=unseen_filter)
 
     def _count(self, stage: _Test, sizes: Iterable[int], measure: Measure) -> Counted:
         return reduce(add, self._ledger.draw_and_bet(stage, sizes, measure))
@@ -298,13 +296,10 @@ class PairAudit:
     def _tested(
         self, stage: _Test, measure: Measure, total: Counted, witness: Witness | None
     ) -> tuple[Certificate, Counts]:
-        """Return the certificate of a run that the exact test has ended.
-
-        measure, total: the frozen rules that counted the draws of the test, and the counts.
-        """
+        """Return the certificate of a run that the exact test has ended."""
         rule, atoms, tallies = measure.portfolio, measure.atoms, self._ledger.after_learning
         declared = self._declared(total if stage == "certification" else None)
-        counts = Counts(stage, rule, rule.guesses, tallies, self._kept)
+        counts = Counts(stage, rule, rule.guesses, tallies, self._learning_draws)
         self._observe(counts)
         evidence = replace(
             self._ledger.evidence(),
@@ -326,11 +321,7 @@ class PairAudit:
     def _ended_by_bets(
         self, portfolio: Portfolio, tallies: Sequence[Tally]
     ) -> tuple[Certificate, Counts]:
-        """Return the certificate of a run that bets have ended.
-
-        portfolio: a single rule, learned from the first draws; its event illustrates the result.
-        tallies: counts of all later draws by the levels of the rule, block by block.
-        """
+        """Return the certificate of a run that bets have ended; `portfolio` illustrates it."""
         main, guesses = portfolio.main, portfolio.guesses
         counts = sum(tallies, Tally.empty(portfolio.levels)).counts
         by_guess = np.stack([counts[guesses == guess].sum(axis=0) for guess in (1, -1, 0)])
@@ -347,8 +338,7 @@ class PairAudit:
         return certificate, Counts("learning", portfolio, guesses, tallies)
 
     def _declared(self, total: Counted | None) -> tuple[tuple[str, int, int], ...] | None:
-        """Return the draws of each output that the user declared, if the run made all planned
-        draws (`total`); else add the reason to the warnings."""
+        """Return the draws of each declared output; add a warning if the run ended early."""
         if self._range is None:
             return None
         counts: tuple[tuple[str, int, int], ...] | str = STOPPED

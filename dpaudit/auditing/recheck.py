@@ -77,25 +77,26 @@ def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list
     has_ended: whether all audits have ended, so that Holm's procedure was applied. If False, the
         level of each audit must be an equal share of the family's false-alarm probability.
     """
-    members = [(one, one.family) for one in results if one.family is not None]
+    members = [(result, result.family) for result in results if result.family is not None]
     families: dict[str, list[Family]] = {}
     for _, family in members:
         families.setdefault(family.name, []).append(family)
     findings = [
         f"{name}: its audits do not agree on how many they are, and how sure"
-        for name, own in families.items()
-        if len({(one.size, one.confidence) for one in own}) > 1 or len(own) > own[0].size
+        for name, records in families.items()
+        if len({(family.size, family.confidence) for family in records}) > 1
+        or len(records) > records[0].size
     ]
-    names = Counter((family.name, one.name) for one, family in members)
+    names = Counter((family.name, result.name) for result, family in members)
     findings += [
         f"{family_name}: the audit {name!r} stands {times} times in it, and counts once"
         for (family_name, name), times in names.items()
         if times > 1
     ]
     findings += [
-        f"{one.name}: chance has no part in it, so that it shares no error probability"
-        for one, _ in members
-        if not one.ending.by_chance
+        f"{result.name}: chance has no part in it, so that it shares no error probability"
+        for result, _ in members
+        if not result.ending.by_chance
     ]
     if findings:
         return findings
@@ -104,12 +105,12 @@ def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list
         if recorded.family is None or computed.family is None:
             continue
         own_share = share_of(recorded.family.confidence, recorded.family.size)
-        for name, *both in (
+        for name, *values in (
             ("level of Holm's procedure", recorded.family.level, computed.family.level),
             ("confidence of its share", recorded.confidence, own_share),
         ):
-            if not _agree(*both):
-                difference = "recorded {!r}, recomputed {!r}".format(*both)
+            if not _agree(*values):
+                difference = "recorded {!r}, recomputed {!r}".format(*values)
                 findings.append(f"{recorded.name}: {name}: {difference}")
     return findings
 
@@ -122,8 +123,8 @@ def _of_pairs(result: AuditResult) -> Iterator[Finding]:
             findings = _exact(result, record)
         else:
             findings = _certificate(result, record)
-        for name, *both in findings:
-            yield f"{record.pair}: {name}", *both
+        for name, *values in findings:
+            yield f"{record.pair}: {name}", *values
 
 
 def _one_run(result: AuditResult, record: OneRunCertificate) -> Iterator[Finding]:
@@ -134,10 +135,7 @@ def _one_run(result: AuditResult, record: OneRunCertificate) -> Iterator[Finding
 
 
 def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificate:
-    """Return the certificate that follows from the recorded counts of guesses.
-
-    result, record: the recorded result, which has the claim, and its certificate with the counts.
-    """
+    """Return the certificate that follows from the recorded counts of guesses."""
     n, tests, independent = record.canaries, record.tests, record.is_independent
     numbers = [test.guesses for test in tests]
     if independent:
@@ -151,8 +149,8 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
         return computed
     total, level = record.scores.included, 1 - result.confidence
     rates = tuple(
-        rate_of(one.false_positives, (one.above, one.fewest, one.most), total, level)
-        for one in record.scores.rates
+        rate_of(rate.false_positives, (rate.above, rate.fewest, rate.most), total, level)
+        for rate in record.scores.rates
     )
     included, excluded = (sum(column) for column in zip(*record.scores.histogram, strict=True))
     scores = replace(record.scores, included=included, excluded=excluded, rates=rates)
@@ -160,12 +158,7 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:
-    """Recompute the tested claim. It follows from the claim for one run of the mechanism if the
-    audit tests several runs, and from the claim for one record if the inputs differ in several
-    records.
-
-    Yield (name, recorded claim, recomputed claim) in each of these two cases; nothing in any other.
-    """
+    """Recompute the tested claim of an audit of several runs or of several records."""
     one_run = result.claim
     if result.repeated is not None:
         one_run = result.repeated.claim
@@ -177,10 +170,7 @@ def _of_claims(result: AuditResult) -> Iterator[Finding]:
 
 
 def _of_request(result: AuditResult) -> Iterator[Finding]:
-    """Yield (name, value of the field, value in the settings) for each value that a result holds
-    twice: as a field, and in the settings of its request. The caller compares the two values. Yield
-    nothing for a result without a request.
-    """
+    """Yield each value that a result holds both as a field and in the settings of its request."""
     settings = (result.request or {}).get("settings")
     if not isinstance(settings, Mapping):
         return
@@ -189,8 +179,8 @@ def _of_request(result: AuditResult) -> Iterator[Finding]:
     for record in result.by_pair:
         if isinstance(record, Certificate) and record.evidence.limits is not None:
             is_searched = result.searched is not None
-            for name, *both in _of_settings(settings, record.evidence, is_searched=is_searched):
-                yield f"{record.pair}: {name}", *both
+            for name, *values in _of_settings(settings, record.evidence, is_searched=is_searched):
+                yield f"{record.pair}: {name}", *values
 
 
 def _of_settings(
@@ -207,12 +197,7 @@ def _of_settings(
 
 
 def _compared(name: str, recorded: Any, computed: Any) -> Iterator[Finding]:
-    """Yield a finding (path, recorded value, computed value) for each value in two records, whether
-    the values are equal or not. The path names the value, such as `fixed.alpha`.
-
-    name: path to both records, which begins the paths of their values; "" for a whole certificate.
-    recorded, computed: the two records.
-    """
+    """Yield a finding for each value in two records, whether the values are equal or not."""
     if is_dataclass(recorded) and type(recorded) is type(computed):
         left_out = (*_REMARKS, *_OF_THE_RUN) if isinstance(recorded, Certificate) else _REMARKS
         for part in (field.name for field in fields(recorded) if field.name not in left_out):
@@ -220,8 +205,8 @@ def _compared(name: str, recorded: Any, computed: Any) -> Iterator[Finding]:
             yield from _compared(path, getattr(recorded, part), getattr(computed, part))
     elif isinstance(recorded, tuple) and isinstance(computed, tuple):
         yield f"length of {name}", len(recorded), len(computed)
-        for place, both in enumerate(zip(recorded, computed, strict=False)):
-            yield from _compared(f"{name}[{place}]", *both)
+        for index, items in enumerate(zip(recorded, computed, strict=False)):
+            yield from _compared(f"{name}[{index}]", *items)
     else:
         yield name, recorded, computed
 
@@ -286,7 +271,7 @@ def _shares(evidence: Evidence) -> Iterator[Finding]:
 
 def _refutation(evidence: Evidence, record: Certificate) -> Iterator[Finding]:
     """Yield the number of draws after which bets refuted the claim."""
-    after, bets = evidence.refuted_after, record.divergence_bets
+    recorded, bets = evidence.refuted_after, record.divergence_bets
     refuted = None
     if evidence.betting_share:
         refuted = first_refuted(
@@ -294,14 +279,14 @@ def _refutation(evidence: Evidence, record: Certificate) -> Iterator[Finding]:
         )
     if bets is not None and bets.wealth * bets.alpha >= 1:
         # Bets against a divergence record no counts of a moment, so they may have refuted sooner.
-        is_sooner = after is not None and (refuted is None or after <= refuted)
+        is_sooner = recorded is not None and (refuted is None or recorded <= refuted)
         yield "draws to the refutation", is_sooner, True
     else:
-        yield "draws to the refutation", after, refuted
+        yield "draws to the refutation", recorded, refuted
     yield (
         "stage after a refutation",
         evidence.stage in ("confirmation", "betting"),
-        (evidence.stage in ("confirmation", "betting") and after is not None),
+        (evidence.stage in ("confirmation", "betting") and recorded is not None),
     )
 
 

@@ -127,14 +127,14 @@ class RecordedAudit:
         every = f"{', '.join(dict.fromkeys(self.files))}: " if self.files else ""
         name1, name2 = (f"{file}: " for file in self.files) if self.files else ("", "")
         d1, d2 = self.arms
-        for where, draws, of, least, each in (
+        for where, draws, of, least, unit in (
             (every, d1 + d2, "", MIN_SAMPLES, "in all"),
             (name1, d1, " of d1", MIN_LEARNED, "of each"),
             (name2, d2, " of d2", MIN_LEARNED, "of each"),
         ):
             if draws < least:
                 why = f"{counted(draws, 'draw')}{of} cannot certify anything"
-                why = f"{where}{why}; give at least {least:,} {each}"
+                why = f"{where}{why}; give at least {least:,} {unit}"
                 raise UsageError(why, code="recording-too-small")
         if all(map(_is_empty, self.outcomes.columns)):
             why = f"{every}every outcome is NaN; record what the mechanism returned"
@@ -179,9 +179,7 @@ def separate_samples(
 
 
 def _are_copies(first: Outcomes, second: Outcomes) -> bool:
-    """Return whether two samples are equal, row by row. Samples with a single distinct output do
-    not count as copies.
-    """
+    """Return whether two samples with several distinct outputs are equal, row by row."""
     if first.size != second.size:
         return False
     keys = first.keys()
@@ -189,18 +187,15 @@ def _are_copies(first: Outcomes, second: Outcomes) -> bool:
 
 
 def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
-    """Return both samples as tables of outputs.
-
-    A column with the types of outputs, such as int or float, is added only if types vary within
-    each of the two samples: otherwise the recording may have converted all values of a sample to
-    one type. No column is added for the order of text keys in a dict: the mechanism may make the
-    dict from a set, whose order depends on the hash seed of the process that made the recording.
-    """
+    """Return both samples as tables of outputs."""
+    # Types of outputs, such as int or float, get a column only if they vary within each sample:
+    # otherwise the recording may have converted all values of a sample to one type. The order of
+    # text keys in a dict gets none: it may depend on the hash seed of the recording process.
     if not isinstance(d1, np.ndarray) and not isinstance(d2, np.ndarray):
-        both = read_outcomes(d1, "d1"), read_outcomes(d2, "d2")
-        names = [[one.name for one in table.representations] for table in both]
-        if all(any(name.startswith(OF_TYPE) for name in each) for each in names):
-            return both
+        tables = read_outcomes(d1, "d1"), read_outcomes(d2, "d2")
+        names = [[column.name for column in table.representations] for table in tables]
+        if all(any(name.startswith(OF_TYPE) for name in columns) for columns in names):
+            return tables
     return read_outcomes(d1, "d1", types=False), read_outcomes(d2, "d2", types=False)
 
 
@@ -262,11 +257,7 @@ class _RecordedRun:
         self._limits = limits_for(len(audit.outcomes.columns), single_draws=False)
 
     def certificate(self) -> Certificate:
-        """Return the certificate: the counts, bounds and warnings.
-
-        Raises MechanismError if the rows cannot be independent, for example because they repeat
-        earlier rows far more often than chance allows.
-        """
+        """Return the certificate; raise MechanismError if the rows cannot be independent."""
         audit = self._audit
         self._warnings += self._row_order.observe(self._in_order(np.arange(len(audit.is_d1))))
         # A split depends only on the seed and on the inputs of the rows, never on outcomes. In a
@@ -320,15 +311,7 @@ class _RecordedRun:
     def _learn_from_counts(
         self, selection: SelectionDraws, learned: Learned, objective: Objective, split: Split
     ) -> Learned:
-        """Return the rules to freeze. If the recording has more rows to learn from than the sample
-        buffer holds, the rules are learned again from counts of these rows, by level and input;
-        else they are the rules of `learned`.
-
-        selection: rows in the sample buffer.
-        learned: rules learned from the rows in the sample buffer.
-        objective: the predicted bound by which rules are chosen.
-        split: the order of the rows.
-        """
+        """Return the rules to freeze, learned from counts if rows exceed the sample buffer."""
         plan, spent = Plan(split.size, None, self._limits), selection.size
         if spent >= plan.freeze_at:
             return learned
@@ -339,7 +322,10 @@ class _RecordedRun:
                 draws = self._fresh(rows[start : start + plan.limits.block]).release()
                 outcomes, is_d1 = draws.outcomes, draws.is_d1
                 counted_learning.add(
-                    [Tally(by_input(one, outcomes, is_d1)) for one in counted_learning.counters]
+                    [
+                        Tally(by_input(counter, outcomes, is_d1))
+                        for counter in counted_learning.counters
+                    ]
                 )
                 counted_learning.rare.add(
                     rare(counted_learning.rare.rare_filter, outcomes, is_d1, MAX_KEPT_DRAWS)
@@ -363,13 +349,7 @@ class _RecordedRun:
         selection: SelectionDraws,
         split: Split,
     ) -> Evidence:
-        """Count the remaining rows by the frozen rules, and return the evidence.
-
-        learned: the frozen rules.
-        point: the point (ε, δ) of the claim that is tested.
-        selection: rows in the sample buffer.
-        split: the rows in random order; its `rest` are the rows that were not learned from.
-        """
+        """Count the remaining rows by the frozen rules, and return the evidence."""
         audit, rule = self._audit, learned.portfolio
         singles = single_outputs(audit.claim, selection, point)
         self._warnings += not_counted(audit.claim, singles)
@@ -380,7 +360,7 @@ class _RecordedRun:
             self._warnings.append(_FIXED_ARMS.format(how=how))
         self._warnings += self._row_order.observe(self._in_order(rows, rule))
         (tally,) = self._fresh(rows).looks(rule, rule.levels, len(rows))
-        seen = RareFilter.seen(
+        unseen_filter = RareFilter.seen(
             selection if self._counted_learning is None else self._counted_learning.kept()
         )
         outcomes, is_d1 = audit.outcomes.take(rows), audit.is_d1[rows]
@@ -402,9 +382,9 @@ class _RecordedRun:
             recording=Recording(*audit.arms, self._is_tossed),
             budget=len(audit.is_d1),
             witness=telling_witness(audit.claim, learned, selection, len(rows), self._alpha),
-            unseen=None if seen is None else unseen(seen, outcomes, is_d1),
-            ranges=seen is not None and seen.has_ranges,
-            new_texts=seen is not None and seen.new_texts,
+            unseen=None if unseen_filter is None else unseen(unseen_filter, outcomes, is_d1),
+            ranges=unseen_filter is not None and unseen_filter.has_ranges,
+            new_texts=unseen_filter is not None and unseen_filter.new_texts,
             points=self._points,
         )
 
@@ -416,14 +396,8 @@ class _RecordedRun:
         game: Rows,
         pair: Rows,
     ) -> bool:
-        """Return whether to certify by a separate bound for each input ("pair") instead of the
-        game, which is the exact test of docs/method.md §2. The method with the larger predicted
-        bound is taken. The prediction uses the learning rows only, so the choice is valid.
-
-        rule, point: the frozen rules, and the point (ε, δ) that is tested.
-        selection: the learning rows.
-        game, pair: rows that the game and the pair of bounds would count.
-        """
+        """Return whether a bound for each input is predicted to be larger than the game's."""
+        # The prediction uses the learning rows only, so the choice is valid.
         if self._audit.bound is not None:
             return self._audit.bound == "clopper-pearson"
         d1, d2 = self._audit.arms
@@ -432,25 +406,20 @@ class _RecordedRun:
         # The bounds of the game and of the pair are predicted from the learning rows. The rule fits
         # these rows better than other rows, which inflates both predictions alike and so favours
         # neither.
-        seen = by_arm(rule(selection.outcomes), rule.levels, selection.is_d1)
+        counts = by_arm(rule(selection.outcomes), rule.levels, selection.is_d1)
         (main, *_) = frozen_rules(rule, is_one=False)
         from_d1 = int(self._audit.is_d1[pair].sum())
         pair_arms = from_d1, len(pair) - from_d1
         game_arms = (len(game) // 2,) * 2
         setting = Setting("recorded", point, self._alpha, self._audit.confidence)
-        by_pair = pair_test(setting, _scaled(seen, pair_arms), main)
-        by_game = game_test(setting, _scaled(seen, game_arms), main)
-        better, usual = ((one.epsilon_lower, one.delta_lower) for one in (by_pair, by_game))
+        by_pair = pair_test(setting, _scaled(counts, pair_arms), main)
+        by_game = game_test(setting, _scaled(counts, game_arms), main)
+        better, usual = ((test.epsilon_lower, test.delta_lower) for test in (by_pair, by_game))
         return better > usual
 
 
 def _scaled(counts: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
-    """Return the counts that `arms` draws of d1 and d2 would give if the observed frequencies were
-    exact. They are rounded down.
-
-    counts: (levels, 2), observed counts by level (bin) and input.
-    arms: (draws of d1, draws of d2).
-    """
+    """Return the counts, rounded down, of `arms` draws with the observed frequencies."""
     shares = counts / np.maximum(1, counts.sum(axis=0))
     return Tally(np.floor(shares * arms).astype(np.int64))
 

@@ -65,8 +65,11 @@ def request(spec: AuditSpec) -> Request:
     # The audits of a family share one false-alarm probability. The confidence of the family decides
     # which p-values lead to a comparison with draws of new processes. So it decides the result, and
     # is part of the request.
-    whole = False if spec.statistics.family is None else spec.statistics.family.confidence
-    settings["familywise"] = ("off" if whole is False else f"at {whole!r}", digest(whole))
+    confidence = False if spec.statistics.family is None else spec.statistics.family.confidence
+    settings["familywise"] = (
+        "off" if confidence is False else f"at {confidence!r}",
+        digest(confidence),
+    )
     seed = hash_seed()
     if seed is not None:
         settings[VARIABLE] = (seed, digest(seed))
@@ -87,10 +90,10 @@ def differences(then: Request, now: Request) -> str:
     return f"{words} ({_FIXED})" if {"samples", "time"} & set(names) else words
 
 
-def _difference(name: str, before: str, after: str) -> str:
-    if before == after:
+def _difference(name: str, old: str, new: str) -> str:
+    if old == new:
         return f"{name} has changed" if name.startswith(_CODE) else f"the content of {name} differs"
-    return f"{name} was {before}, is {after}"
+    return f"{name} was {old}, is {new}"
 
 
 def digest(value: Any) -> str:
@@ -99,10 +102,7 @@ def digest(value: Any) -> str:
 
 
 def _canonical(value: Any) -> str:
-    """Return a text that is equal for equal values, such as `sequence [int 1, int 2]` for [1, 2].
-    For a value of any type that has no case in this function, the text contains a digest of the
-    pickle of the value.
-    """
+    """Return a text that is equal for equal values, such as `sequence [int 1]` for [1]."""
     match value:
         case DefaultSamples():  # the audit chooses the number, so that it is none yet
             return f"chosen by speed {int(value)} {value.seconds}"
@@ -173,20 +173,18 @@ def _words(spec: AuditSpec, name: str, value: Any) -> str:
 
 def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
     """Yield (name, file) for each module and program that the audit runs."""
-    own = [*spec.statistics.attacks, spec.claim.adversary]
-    for name in dict.fromkeys([*_named(spec.target), *own]):
+    attacks = [*spec.statistics.attacks, spec.claim.adversary]
+    for name in dict.fromkeys([*_named(spec.target), *attacks]):
         file = _file(name) if isinstance(name, str) else None
         if file is not None and file.is_file():
             yield name.rpartition(":")[0] or name, file
 
 
 def _named(target: Any) -> Iterator[str]:
-    """Yield the import paths in a target; for a program, yield the first words of its command
-    line.
-    """
+    """Yield the import paths in a target; for a program, the first words of its command line."""
     match target:
         case ImportedTarget(path=path, post_process=function, params=params, init=init):
-            imported = [one.path for one in (*references(params), *references(init))]
+            imported = [reference.path for reference in (*references(params), *references(init))]
             yield from filter(None, [path, function, *imported])
         case IsolatedTarget(target=ImportedTarget() as inner):
             # For a target that runs in another process, only file paths are yielded: its modules

@@ -246,8 +246,8 @@ class Plan:
         size = float(FEW_DRAWS)
         while True:
             rate = first_rate if self._rate is None else self._rate
-            most = rate * _TIMING_TIME * self._seconds / _TIMED_BLOCKS
-            size = max(1.0, min(size, most))
+            limit = rate * _TIMING_TIME * self._seconds / _TIMED_BLOCKS
+            size = max(1.0, min(size, limit))
             yield int(size)
             size = min(2 * size, max(self.limits.block, _SIZE_RANGE * MAX_BLOCK))
 

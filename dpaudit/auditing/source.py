@@ -144,12 +144,12 @@ class Source:
         return self.is_reproducible
 
     def _checked(self, chunks: Iterable[Chunk[Any]], /) -> Iterator[Any]:
-        """Yield the results of chunks, unless a signal came during their draws: the mechanism may
-        have caught the exception that the signal raised."""
-        for drawn in self.pool(chunks):
+        """Yield the results of chunks, unless a signal came during their draws."""
+        # The mechanism may have caught the exception that the signal raised.
+        for result in self.pool(chunks):
             if self._check is not None:
                 self._check()
-            yield drawn
+            yield result
 
 
 def loaded_attacks(statistics: Statistics, sampling: Sampling) -> tuple[Scorer, ...]:

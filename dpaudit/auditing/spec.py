@@ -133,11 +133,7 @@ class AuditSpec:
                 raise ClaimError(Name("repeat"), why, *error.parts, code=error.code) from error
 
     def _check_required(self, name: Name) -> None:
-        """Raise UsageError if even the largest number of draws cannot meet the required power or
-        rare probability.
-
-        name: the option to check, `require_power` or `require_rare`.
-        """
+        """Raise UsageError if even the most draws cannot meet the option `name`."""
         claim, points = self.tested, self.tested.points()
         if name == "require_power":
             if all(point.epsilon == 0 for point in points):

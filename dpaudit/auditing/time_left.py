@@ -205,10 +205,10 @@ def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
     pairs: number of pairs of inputs.
     takes: estimated seconds for `MIN_SAMPLES` draws of each pair.
     """
-    each = "" if pairs == 1 else f" for each of {pairs} pairs"
+    per_pair = "" if pairs == 1 else f" for each of {pairs} pairs"
     return (
         f"the time limit of {_short(seconds)} s is too short: an audit makes at least "
-        f"{MIN_SAMPLES:,} draws{each}, and at {_short(rate)} draws per second it ends after "
+        f"{MIN_SAMPLES:,} draws{per_pair}, and at {_short(rate)} draws per second it ends after "
         f"about {_short(takes)} s"
     )
 

@@ -49,7 +49,7 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
 
     Return None otherwise.
     """
-    if any(one.refuted for one in certificates):
+    if any(certificate.refuted for certificate in certificates):
         return None
     budgets = [pair.evidence.budget for pair in certificates if spec.sampling.time is not None]
     reason = foreseen(spec) or (too_few(spec.tested, spec.alpha, max(budgets)) if budgets else None)
@@ -134,18 +134,24 @@ def too_weak(
     is_forecast: whether the message names the number of draws that would be enough for events that
         are as frequent.
     """
-    leaks = [(most_powerful(one).detectable_epsilon, one) for one in certificates]
-    weak = [(e / one.point.epsilon, e, one) for e, one in leaks if one.point.epsilon > 0]
+    leaks = [
+        (most_powerful(certificate).detectable_epsilon, certificate) for certificate in certificates
+    ]
+    weak = [
+        (e / certificate.point.epsilon, e, certificate)
+        for e, certificate in leaks
+        if certificate.point.epsilon > 0
+    ]
     worst, least, weakest = max(weak, key=itemgetter(0), default=(0.0, 0.0, certificates[0]))
     if worst <= factor:
         return None
     of = f" on {weakest.pair}" if len(certificates) > 1 else ""
-    seen = f"only leaks of ε ≥ {least:.4g}" if math.isfinite(least) else "no leak"
+    leak = f"only leaks of ε ≥ {least:.4g}" if math.isfinite(least) else "no leak"
     more = (
         _more_draws(weak, factor, command) if is_forecast else "; more draws may catch smaller ones"
     )
     return (
-        f"it would have caught {seen}{of}, but {factor:g} times the claim is ε = "
+        f"it would have caught {leak}{of}, but {factor:g} times the claim is ε = "
         f"{factor * weakest.point.epsilon:.4g}{more}"
     )
 
@@ -155,24 +161,24 @@ def _more_draws(
 ) -> str:
     """Return the end of the message of `too_weak`: the number of draws that would be enough."""
     needed = []
-    for times, _, one in weak:
-        test = most_powerful(one)
+    for times, _, certificate in weak:
+        test = most_powerful(certificate)
         if times > factor and test.method != "probabilistic":
             share = _SHARE_IN_NEXT_AUDIT * event_share(test)
-            needed.append(draws_needed(one, share, factor, POWER))
+            needed.append(draws_needed(certificate, share, factor, POWER))
     known = [number for number in needed if number is not None]
     if not known or len(known) < len(needed):
         return "; no number of draws is known to be enough for this event"
-    asked = _option("samples", f"{max(known):_}", command)
-    return f"; for an event as frequent as this one, about {asked} would be enough"
+    option = _option("samples", f"{max(known):_}", command)
+    return f"; for an event as frequent as this one, about {option} would be enough"
 
 
 def most_powerful(certificate: Certificate) -> FixedTest:
     """Return the exact test of the most powerful rule: the rule that can detect the smallest ε.
     Only rules that test the point (ε, δ) of the certificate are compared.
     """
-    alike = [one for one in certificate.rules if one.rule.point == certificate.fixed.rule.point]
-    return min(alike, key=lambda one: one.detectable_epsilon)
+    alike = [test for test in certificate.rules if test.rule.point == certificate.fixed.rule.point]
+    return min(alike, key=lambda test: test.detectable_epsilon)
 
 
 def misses_rare(
@@ -191,9 +197,9 @@ def misses_rare(
     points: points (ε, δ) of the claim.
     command: command line that repeats the audit; decides how the message writes options.
     """
-    caught = ((one.detectable_rare, one) for one in certificates)
-    every = ((math.inf if least is None else least, one) for least, one in caught)
-    weak = [(least, one) for least, one in every if least > probability]
+    caught = ((pair.detectable_rare, pair) for pair in certificates)
+    every = ((math.inf if least is None else least, pair) for least, pair in caught)
+    weak = [(least, pair) for least, pair in every if least > probability]
     if not weak:
         return None
     worst, weakest = max(weak, key=itemgetter(0))
@@ -201,24 +207,20 @@ def misses_rare(
     shown = "no output of only one input"
     if math.isfinite(worst):
         shown = f"an output of only one input if its probability is {worst:.3g} or more"
-    asked = _option("require_rare", f"{probability:g}", command)
-    text = f"too few draws{of} for {asked}: they show {shown}"
-    allowing = min(one.delta for one in points)
+    option = _option("require_rare", f"{probability:g}", command)
+    text = f"too few draws{of} for {option}: they show {shown}"
+    allowing = min(point.delta for point in points)
     if allowing >= probability:
         return f"{text}; no number of draws could, since δ = {allowing:.3g} allows such outputs"
-    needed = [draws_for_rare(one, probability, points) for _, one in weak]
+    needed = [draws_for_rare(pair, probability, points) for _, pair in weak]
     if None in needed:
         return f"{text}; no number of draws could"
-    most = max(number for number in needed if number is not None)
-    return f"{text}. Use {_option('samples', f'{most:_}', command)}."
+    samples = max(number for number in needed if number is not None)
+    return f"{text}. Use {_option('samples', f'{samples:_}', command)}."
 
 
 def _option(name: str, value: str, command: str | None) -> str:
-    """Return an option and its value as the user would write them, such as `--samples 1000`,
-    `samples: 1000` in YAML, or `samples=1000` in Python.
-
-    command: command line that repeats the audit; None for an audit from Python.
-    """
+    """Return an option and its value as the user would write them, such as `--samples 1000`."""
     if command is None:
         return f"{name}={value}"
     words = shlex.split(command)
@@ -350,12 +352,12 @@ def event_could_not(certificate: Certificate) -> str | None:
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
         return None
-    seen = fixed.correct + fixed.wrong
+    guesses = fixed.correct + fixed.wrong
     if fixed.method == "game":
         share = max(fixed.guesses_by_input) / fixed.draws
         telling = telling_share(fixed.guesses_by_input, fixed.draws)
         right = (1 + telling) / 2
-        spared = fixed.h * point.delta * fixed.draws / max(1, seen)
+        spared = fixed.h * point.delta * fixed.draws / max(1, guesses)
         pure = right_share(point.epsilon)
         allowed = min(1.0, pure + spared * (1 - pure))
         if telling < 1 and right <= allowed < 1:
@@ -364,9 +366,9 @@ def event_could_not(certificate: Certificate) -> str | None:
                 f"{100 * right:.3g} % of its guesses can be right; {point_words(point)} allows "
                 f"{100 * allowed:.3g} %"
             )
-    of = "" if seen == fixed.draws else " in the event"
+    of = "" if guesses == fixed.draws else " in the event"
     remedy = "no number could" if no_draws_could(point, fixed.alpha) else "more draws help"
-    words, even = f"{counted(seen, 'draw')}{of}", ", even if every one"
+    words, even = f"{counted(guesses, 'draw')}{of}", ", even if every one"
     return _cannot_refute(words, point, f" ({remedy})", even)
 
 
@@ -389,26 +391,19 @@ def kept_too_few(certificate: Certificate) -> str | None:
     if certificate.refuted or fixed.draws >= needed:
         return None
     remedy = ", and no number could" if no_draws_could(point, fixed.alpha) else "; record more"
-    kept = f"the {fixed.draws:,} recorded outputs kept for the exact test"
-    return _cannot_refute(kept, point, remedy)
+    draws = f"the {fixed.draws:,} recorded outputs kept for the exact test"
+    return _cannot_refute(draws, point, remedy)
 
 
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
-    """Return whether an audit with a budget of `samples` draws can refute a point (ε, δ).
-
-    The check assumes the best case, in which every draw reveals its input. The point can then be
-    refuted by the exact test, with the draws after learning, or by betting on all draws.
-    """
+    """Return whether an audit can refute a point (ε, δ) if every draw reveals its input."""
     exact = draws_to_refute(point.epsilon, point.delta, CERTIFICATION_SHARE * alpha)
     betting = draws_to_refute(point.epsilon, point.delta, BETTING_SHARE * alpha)
     return samples - Plan(samples, None).freeze_at >= exact or samples >= betting
 
 
 def _enough(point: ProfilePoint, alpha: float) -> int:
-    """Return the smallest budget, in draws, with which an audit can refute a point (ε, δ).
-
-    alpha: error probability of the pair of inputs.
-    """
+    """Return the smallest budget, in draws, with which an audit can refute a point (ε, δ)."""
     budgets = range(2, 2 * MAX_SAMPLES)
     return 2 + bisect_left(budgets, True, key=lambda draws: _can_refute(point, draws, alpha))
 
@@ -462,13 +457,7 @@ def certifying(samples: int, limits: DrawLimits) -> int:
 
 
 def _detectable(certificate: Certificate, samples: int, share: float, power: float) -> float:
-    """Return the least ε that the exact test of an audit detects with probability `power`.
-
-    certificate: certificate of a similar audit.
-    samples: number of draws of the audit.
-    share: share of all draws that are in the event.
-    power: probability of a refutation.
-    """
+    """Return the least ε that the exact test of an audit detects with probability `power`."""
     test, point = most_powerful(certificate), certificate.point
     draws, alpha = certifying(samples, certificate.evidence.limits or DrawLimits()), _alpha(test)
     if test.method != "clopper-pearson":
@@ -485,16 +474,16 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
             power=power,
         )
     # Here, the exact test makes a pair of Clopper-Pearson bounds for each event of the rule. The
-    # result is the smallest ε that the bounds of at least one event detect. `seen` is the share of
-    # the draws that are in an event in the certificate; `half` is the number of certifying draws of
-    # each input.
-    seen, half = (test.correct + test.wrong) / test.draws, draws // 2
+    # result is the smallest ε that the bounds of at least one event detect. `past_share` is the
+    # share of the draws that are in an event in the certificate; `half` is the number of certifying
+    # draws of each input.
+    past_share, half = (test.correct + test.wrong) / test.draws, draws // 2
     alpha, least = alpha / max(1, len(test.events)), math.inf
     for event in test.events:
-        other, of = event.count_d2, event.draws_d2
+        count, of = event.count_d2, event.draws_d2
         if event.guess == "d2":
-            other, of = event.count_d1, event.draws_d1
-        arm = math.floor(half * (other / max(of, 1)) * share / seen), half
+            count, of = event.count_d1, event.draws_d1
+        arm = math.floor(half * (count / max(of, 1)) * share / past_share), half
         epsilon = detectable_epsilon_pair(
             *arm, *arm, point.epsilon, point.delta, alpha, power=power
         )
@@ -503,11 +492,8 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
 
 
 def _alpha(test: FixedTest) -> float:
-    """Return an error probability that is safe to assume in a forecast of the next audit: at least
-    this probability goes to its rule of the same kind (main, rare or other) as the rule of `test`.
-
-    The next audit may find rules of more kinds than this one did, and then divides the error
-    probability among more rules (docs/method.md §4, the portfolio).
-    """
+    """Return an error probability that a forecast of the next audit may assume for such a rule."""
+    # The next audit may find rules of more kinds than this one did, and then divides the error
+    # probability among more rules (docs/method.md §4, the portfolio).
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
     return test.alpha / test.rule.share * min(test.rule.share, shares[test.rule.kind])

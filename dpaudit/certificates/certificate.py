@@ -110,8 +110,8 @@ class FixedTest:
     @property
     def guesses_by_input(self) -> tuple[int, int]:
         """Numbers of guesses of d1 and of d2."""
-        of_d1 = [one.count_d1 + one.count_d2 for one in self.events if one.guess == "d1"]
-        of_d2 = [one.count_d1 + one.count_d2 for one in self.events if one.guess == "d2"]
+        of_d1 = [event.count_d1 + event.count_d2 for event in self.events if event.guess == "d1"]
+        of_d2 = [event.count_d1 + event.count_d2 for event in self.events if event.guess == "d2"]
         every = self.correct + self.wrong
         return (sum(of_d1), every - sum(of_d1)) if of_d1 else (every - sum(of_d2), sum(of_d2))
 
@@ -123,8 +123,8 @@ class DivergenceTest:
     Attributes
     ----------
     witness : Witness
-        A function that assigns a number to each level (bin of outputs). It was fixed before these
-        draws. The bound is computed from its means under d1 and under d2.
+        A function that assigns a number to each level. It was fixed before these draws. The bound
+        is computed from its means under d1 and under d2.
     alpha : float
         Error probability of this test.
     allowed : float

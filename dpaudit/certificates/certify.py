@@ -129,17 +129,9 @@ def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
 
 
 def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
-    """Return the test that reports show, out of the exact tests of all rules.
-
-    If some tests refute the claim, return one of these. If none does, return a test at the point
-    (ε, δ) of the claim against which the audit bets (a test with `point` None), if there is one;
-    otherwise any test may be returned.
-
-    Of several possible tests, return the test with the largest lower bound for ε. Exception: bounds
-    at different points of the claim cannot be compared. If tests are at different points, return
-    the test with the smallest p-value / `share`, where `share` is its share of the error
-    probability.
-    """
+    """Return the test that reports show, out of the exact tests of all rules."""
+    # Bounds at different points of the claim cannot be compared, so that tests at different points
+    # are compared by p-value / share of the error probability.
     if not any(test.refutes for test in tests):
         tests = tuple(test for test in tests if test.rule.point is None) or tests
     if len({test.rule.point for test in tests}) > 1:
@@ -148,9 +140,7 @@ def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
 
 
 def _detectable_rare(evidence: Evidence) -> float | None:
-    """Return `Certificate.detectable_rare` for outputs that only one input can give: the smallest
-    probability of such an output at which the audit would have refuted the claim with probability
-    0.9. Return None if the exact test could not have found such an output."""
+    """Return `Certificate.detectable_rare`; None if the exact test could find no such output."""
     if evidence.stage in ("confirmation", "betting", "interrupted") or evidence.method != "game":
         return None
     alpha = RARE_SHARE * evidence.fixed_share * evidence.alpha
@@ -181,15 +171,7 @@ def detectable_rare_of_any(
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
-    """Return approximately how many draws of an output that only one input gives refute the claim
-    at a point (ε, δ).
-
-    Callers only compare this number between points, to find the point that such an output refutes
-    most easily.
-
-    draws: number of draws of both inputs in the exact test.
-    alpha: error probability.
-    """
+    """Return about how many draws of an output of one input only refute the claim at a point."""
     excused = point.delta * draws / 2
     needed = -math.log(alpha) / max(math.log1p(math.exp(-point.epsilon)), 1e-300)
     return excused + math.sqrt(excused * -2 * math.log(alpha)) + needed

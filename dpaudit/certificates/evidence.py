@@ -321,10 +321,10 @@ class Evidence:
         ]
 
     def _draw_problems(self) -> list[tuple[str, bool]]:
-        drawn = self.draws
+        draws = self.draws
         return [
-            ("more draws than the budget", self.recording is None and drawn > self.budget),
-            ("another number of draws than planned", self._planned not in (None, drawn)),
+            ("more draws than the budget", self.recording is None and draws > self.budget),
+            ("another number of draws than planned", self._planned not in (None, draws)),
             ("a confirmation that does not follow a refutation", self._is_misplaced()),
             ("counted draws that do not fit the buffer", not self._is_counted_fit()),
             ("no limits of a run", (self.limits is None) != (self.recording is not None)),
@@ -332,7 +332,7 @@ class Evidence:
             ("no event to show", (self.stage in _ENDED[1:]) != (self.illustration is not None)),
             (
                 "the event was chosen before the first draw",
-                self.illustration is not None and self.illustration.draws >= drawn,
+                self.illustration is not None and self.illustration.draws >= draws,
             ),
             (
                 "the declared outputs are not all draws of the certification",
@@ -341,7 +341,7 @@ class Evidence:
             ),
             (
                 "a witness bet on more draws than were made",
-                any(bet.tally.draws > drawn for bet in self.divergence_bets or ()),
+                any(bet.tally.draws > draws for bet in self.divergence_bets or ()),
             ),
         ]
 
@@ -354,23 +354,26 @@ class Evidence:
             return -1 if self.refuted_after is None else self.refuted_after
         if self.stage != "confirmation" or self.limits is None:
             return None
-        before = self.draws - self.total.draws
-        return min(self.budget, before + max(before, self.limits.confirming))
+        earlier = self.draws - self.total.draws
+        return min(self.budget, earlier + max(earlier, self.limits.confirming))
 
     def _is_misplaced(self) -> bool:
-        """Return whether this is a confirmation for which the budget has no room, or which begins
-        at another draw than the refutation by bets."""
+        """Return whether a confirmation has no room, or does not follow the bets' refutation."""
         if self.stage != "confirmation" or self.limits is None:
             return False
-        before, after = self.draws - self.total.draws, self.refuted_after
-        if self.budget - before < self.limits.confirming:
+        earlier, refuted_at = self.draws - self.total.draws, self.refuted_after
+        if self.budget - earlier < self.limits.confirming:
             return True
         # With a time limit, the budget may have room for a confirmation only some draws later.
-        return after is None or before < after or (before > after and not self.by_clock)
+        return (
+            refuted_at is None
+            or earlier < refuted_at
+            or (earlier > refuted_at and not self.by_clock)
+        )
 
     def _is_counted_fit(self) -> bool:
-        """Return whether all learning draws beyond a full buffer were counted, and no others. With
-        a time limit, the buffer may be closed earlier."""
+        """Return whether just the learning draws beyond a full buffer were counted."""
+        # With a time limit, the buffer may be closed earlier.
         if self.limits is None:
             return self.counted == 0
         least = max(0, self.learned - self.limits.buffer_draws)

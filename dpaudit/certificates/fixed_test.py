@@ -99,12 +99,12 @@ def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     events = untested.events
     alpha = setting.alpha / max(1, len(events))
     counts = [_ahead(event) for event in events]
-    p_values = [pair_p_value(*each, point.epsilon, point.delta) for each in counts]
+    p_values = [pair_p_value(*arms, point.epsilon, point.delta) for arms in counts]
     detectable = [
-        power.detectable_epsilon_pair(*each, point.epsilon, point.delta, alpha) for each in counts
+        power.detectable_epsilon_pair(*arms, point.epsilon, point.delta, alpha) for arms in counts
     ]
-    epsilons = [pair_epsilon_lower(*each, point.delta, alpha) for each in counts]
-    deltas = [pair_delta_lower(*each, point.epsilon, alpha) for each in counts]
+    epsilons = [pair_epsilon_lower(*arms, point.delta, alpha) for arms in counts]
+    deltas = [pair_delta_lower(*arms, point.epsilon, alpha) for arms in counts]
     return replace(
         untested,
         method="clopper-pearson",
@@ -134,8 +134,8 @@ def atoms_test(
     # has the outputs that are expected more often for d1 ("its input" is d1), the second those that
     # are expected more often for d2. For each table, `sides` has (counts for its input, counts for
     # the other input, number of all draws of its input).
-    tables = [np.array([one[2:] for one in of], dtype=np.int64).reshape(-1, 2) for of in atoms]
-    sides = [(table[:, own], table[:, 1 - own], arms[own]) for own, table in enumerate(tables)]
+    tables = [np.array([atom[2:] for atom in of], dtype=np.int64).reshape(-1, 2) for of in atoms]
+    sides = [(table[:, arm], table[:, 1 - arm], arms[arm]) for arm, table in enumerate(tables)]
     masses = [probabilistic.violating_mass(*side, point.epsilon, alpha) for side in sides]
     pairs = zip(atoms, masses, strict=True)
     certified = [atom for of, mass in pairs for atom in compress(of, mass.certified)]
@@ -214,8 +214,7 @@ def _event(
 
 
 def _ahead(event: EventCount) -> tuple[int, int, int, int]:
-    """Return four numbers: the event's count and the number of draws, for the input that is
-    expected to give the event more often, then for the other input."""
+    """Return count and draws for the input that gives the event more often, then for the other."""
     first, second = (event.count_d1, event.draws_d1), (event.count_d2, event.draws_d2)
     return (*first, *second) if event.guess == "d1" else (*second, *first)
 
@@ -245,17 +244,17 @@ class FiniteRange:
 
     @classmethod
     def of(cls, declared: Sequence[Any]) -> FiniteRange:
-        """Return the `FiniteRange` (set of all possible outputs) for the list of outputs that
-        the user declares. Raises UsageError if an output is listed twice."""
-        texts = [(place, item) for place, item in enumerate(declared) if isinstance(item, str)]
-        others = [(place, item) for place, item in enumerate(declared) if not isinstance(item, str)]
-        raised = [(place, Raised(text, "")) for place, text in texts]
+        """Return the `FiniteRange` for the list of outputs that the user declares. Raises
+        UsageError if an output is listed twice."""
+        texts = [(index, item) for index, item in enumerate(declared) if isinstance(item, str)]
+        values = [(index, item) for index, item in enumerate(declared) if not isinstance(item, str)]
+        raised = [(index, Raised(text, "")) for index, text in texts]
         rows: list[tuple[int, str, int]] = []
-        for group in filter(None, (texts, [*others, *raised])):
+        for group in filter(None, (texts, [*values, *raised])):
             outcomes = _table([item for _, item in group])
             words = map(outcomes.word, range(len(group)))
-            places = (place for place, _ in group)
-            rows += zip(outcomes.keys().tolist(), words, places, strict=True)
+            indices = (index for index, _ in group)
+            rows += zip(outcomes.keys().tolist(), words, indices, strict=True)
         rows.sort(key=itemgetter(0))
         for (key, word, _), (following, _, _) in pairwise(rows):
             if key == following:

@@ -254,7 +254,7 @@ class Sampled(Struct, frozen=True, forbid_unknown_fields=True, tag="sampled", ta
     @property
     def deciding(self) -> Certificate:
         """The certificate of the pair with the smallest p-value."""
-        return min(self.certificates, key=lambda one: one.p_value)
+        return min(self.certificates, key=lambda certificate: certificate.p_value)
 
     @property
     def p_value(self) -> float:
@@ -320,7 +320,10 @@ class Exact(Struct, frozen=True, forbid_unknown_fields=True, tag="exact", tag_fi
     def deciding(self) -> ExactCertificate:
         """The certificate with the largest lower bound for ε. If pairs refute the claim, only these
         pairs are compared."""
-        return max(self.certificates, key=lambda one: (one.refuted, one.epsilon_lower))
+        return max(
+            self.certificates,
+            key=lambda certificate: (certificate.refuted, certificate.epsilon_lower),
+        )
 
     @property
     def p_value(self) -> float:
@@ -501,7 +504,7 @@ class AuditResult:
         share one error probability), this confidence is 1 minus the audit's share of the error
         probability, by Bonferroni. Holm's procedure, which may refute the claim at a larger p-value
         when all audits have ended, does not count here."""
-        return any(one.refuted for one in self.ending.certificates)
+        return any(certificate.refuted for certificate in self.ending.certificates)
 
     @property
     def level(self) -> float:
@@ -550,24 +553,23 @@ class AuditResult:
     def epsilon_lower(self) -> float:
         """The largest lower bound for ε over all pairs, at the δ of `point`; valid at
         `confidence`."""
-        return max((one.epsilon_lower for one in self._comparable), default=0.0)
+        return max((certificate.epsilon_lower for certificate in self._comparable), default=0.0)
 
     @property
     def delta_lower(self) -> float:
         """The largest lower bound for δ over all pairs, at the ε of `point`; valid at
         `confidence`."""
-        return max((one.delta_lower for one in self._comparable), default=0.0)
+        return max((certificate.delta_lower for certificate in self._comparable), default=0.0)
 
     @property
     def _comparable(self) -> list[AnyCertificate]:
-        """The certificates for the point (ε, δ) of the claim that the property `point` returns.
-        Bounds at different points cannot be compared."""
-        return [one for one in self.by_pair if one.point == self.point]
+        """The certificates at `point`: bounds at different points cannot be compared."""
+        return [certificate for certificate in self.by_pair if certificate.point == self.point]
 
     @property
     def draws(self) -> int:
         """Number of draws of both inputs for all pairs together."""
-        return sum(one.draws for one in self.certificates)
+        return sum(certificate.draws for certificate in self.certificates)
 
     @property
     def meets_expectation(self) -> bool:
@@ -579,7 +581,7 @@ class AuditResult:
     @property
     def all_warnings(self) -> tuple[str, ...]:
         """The warnings about the run and about its pairs, without repetitions."""
-        of_pairs = (text for one in self.by_pair for text in one.warnings)
+        of_pairs = (text for certificate in self.by_pair for text in certificate.warnings)
         return tuple(dict.fromkeys([*self.warnings, *of_pairs]))
 
     @property

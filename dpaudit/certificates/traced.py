@@ -241,7 +241,7 @@ class Trace:
     @property
     def causes(self) -> tuple[Finding, ...]:
         """The findings that by themselves make the mechanism leak more than the claim allows."""
-        return tuple(one for one in self.findings if one.is_cause)
+        return tuple(finding for finding in self.findings if finding.is_cause)
 
     def report(self, *, verbose: bool = False) -> str:
         """Return the trace in words, as the command line shows it.
@@ -279,20 +279,22 @@ class Trace:
         costly = [site for site in self.sites if site.total]
         if not costly:
             return None
-        site = max(costly, key=lambda one: one.total or 0.0)
+        site = max(costly, key=lambda s: s.total or 0.0)
         cost = "∞" if site.total == float("inf") else f"{site.total:.4g}"
         words = f"`{site.line.code}` costs most: {site.unit} = {cost}"
         if self.total is not None and self.claim is not None and not self.exceeds:
             words += "; all lines together cost what is claimed or less, so look elsewhere, too"
-        others = tuple(one for one in (site.added, *site.callers) if str(one) != str(site.line))
-        return Finding("sum", False, site.line, words, "", others)
+        lines = tuple(line for line in (site.added, *site.callers) if str(line) != str(site.line))
+        return Finding("sum", False, site.line, words, "", lines)
 
     @property
     def seemingly_bare(self) -> tuple[Finding, ...]:
         """The findings about values that seem to have no noise. A finding that is a certain cause
         of a leak is left out."""
         kinds = ("no-noise", "exception")
-        return tuple(one for one in self.findings if one.kind in kinds and not one.is_cause)
+        return tuple(
+            finding for finding in self.findings if finding.kind in kinds and not finding.is_cause
+        )
 
     @property
     def understood(self) -> bool:
@@ -304,9 +306,9 @@ class Trace:
         if (self.seemingly_bare or self.cut) and not self.causes:
             return False
         explained = len(self.findings) > len(self._drawn_for_one)
-        return explained or any(one.cost is not None for one in self.sites)
+        return explained or any(site.cost is not None for site in self.sites)
 
     @property
     def _drawn_for_one(self) -> tuple[Finding, ...]:
         """The findings about noise that is drawn for one input only and has an unknown cost."""
-        return tuple(one for one in self.findings if one.kind == "drawn-for-one-input")
+        return tuple(finding for finding in self.findings if finding.kind == "drawn-for-one-input")

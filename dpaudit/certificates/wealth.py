@@ -88,11 +88,13 @@ class Wealth:
         looks: one tally for each look, with the counts of the draws since the look before.
         """
         needed = -math.log(self._alpha)
-        at_claim = log_wealth(self._after(looks, slice(self._claim, self._claim + 1)), self._shares)
+        at_claim = log_wealth(
+            self._log_gains(looks, slice(self._claim, self._claim + 1)), self._shares
+        )
         if max(float(at_claim.max()), self._largest[self._claim]) < needed:
             return None  # the usual case, at low cost
         smaller = slice(self._claim + 1)
-        wealth = log_wealth(self._after(looks, smaller), self._shares)
+        wealth = log_wealth(self._log_gains(looks, smaller), self._shares)
         reached = np.maximum(wealth, self._largest[smaller])
         refuted = np.flatnonzero(reached.min(axis=1) >= needed)
         return int(refuted[0]) if len(refuted) else None
@@ -103,7 +105,7 @@ class Wealth:
         looks: one tally for each look: the counts of its block, which are the draws since the look
             before.
         """
-        gains = self._after(looks)
+        gains = self._log_gains(looks)
         self._gains = gains[-1]
         self._largest = np.maximum(self._largest, log_wealth(gains, self._shares).max(axis=0))
 
@@ -137,13 +139,8 @@ class Wealth:
         block: all of these bounds are valid together with probability at least 1 - alpha."""
         return epsilon_lower(self._grid, self._largest, self._alpha)
 
-    def _after(self, looks: Sequence[Tally], part: slice = slice(None)) -> FloatArray:
-        """Return the log gains of all bettors at the end of each block, (looks, values of ε,
-        bettors). A log gain is the log of the factor by which a bettor has multiplied its stake.
-
-        looks: one tally for each block.
-        part: slice of the grid, which selects the values of ε.
-        """
+    def _log_gains(self, looks: Sequence[Tally], part: slice = slice(None)) -> FloatArray:
+        """Return the log gains of bettors after each block, (looks, values of ε, bettors)."""
         if self._factors is None:
             raise RuntimeError("beliefs must be fixed before the first bet")
         counts = np.stack([look.counts for look in looks])
@@ -156,8 +153,8 @@ class Wealth:
 def replay(
     point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> Wealth:
-    """Return the wealth of the bets after all blocks, computed from the recorded counts and beliefs
-    (the probabilities by which bets were placed).
+    """Return the wealth of the bets after all blocks, computed from the recorded counts and
+    beliefs.
 
     If the claim was refuted, the wealth against larger values of ε is computed as well, since the
     lower bound for ε needs it: 12 values of the grid at a time, until some value is not refuted.
@@ -192,9 +189,9 @@ def course(
 
 def _replayed(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]) -> Wealth:
     bet_on = [block for block in blocks if block.round is not None]
-    for place, group in groupby(bet_on, key=lambda block: block.round):
-        if place is not None:
-            wealth.believe(rounds[place])
+    for index, group in groupby(bet_on, key=lambda block: block.round):
+        if index is not None:
+            wealth.believe(rounds[index])
             wealth.record([block.tally for block in group])
     return wealth
 
@@ -202,8 +199,7 @@ def _replayed(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 def _bet_block_by_block(
     wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> Iterator[int]:
-    """Bet on each block in turn. After each block with a bet, yield the number of draws so far,
-    counting all blocks."""
+    """Bet on each block in turn; after each bet, yield the number of draws so far."""
     believed, draws = None, 0
     for block in blocks:
         draws += block.draws

@@ -67,15 +67,14 @@ def room_for(processes: int, root: Path = Path("/")) -> int:
 
 
 def _left(root: Path) -> Iterator[int]:
-    """Yield the free bytes of the machine and of each control group (version 2) of this process.
-    Memory that caches files counts as free."""
+    """Yield the bytes free or used as file cache in the machine and each control group."""
     words = (root / "proc/meminfo").read_text(encoding="ascii").split()
     yield 1024 * int(words[words.index("MemAvailable:") + 1])
     for folder in _groups(root):
         with suppress(OSError, ValueError):
-            most, now = (
+            limit, now = (
                 int((folder / f"memory.{name}").read_text(encoding="ascii"))
                 for name in ("max", "current")
             )
             stat = (folder / "memory.stat").read_text(encoding="ascii").split()
-            yield most - now + int(stat[stat.index("inactive_file") + 1])
+            yield limit - now + int(stat[stat.index("inactive_file") + 1])

@@ -59,13 +59,7 @@ def pickled(value: Any, what: str) -> bytes:
 
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
-        """Return plain values to pickle in place of an object, or None to pickle the object itself.
-
-        Three kinds of objects are replaced: NumPy arrays and scalars without fields or Python
-        objects; import paths (`Reference`), whose objects the other process imports; and arrays and
-        data frames that the user stated as values (`Inline`, `Rows`). `worker._Unpickler` reads the
-        replacements.
-        """
+        """Return plain values that `worker._Unpickler` reads in place of an object, or None."""
         if type(value) is Reference:
             return "import", value.path, value.called
         if type(value) is Inline:
@@ -105,12 +99,12 @@ def decode(node: Any) -> Any:
     {"$tuple": [1, 2]}.
     """
     if type(node) is list:
-        return [decode(one) for one in node]
+        return [decode(entry) for entry in node]
     if type(node) is not dict:
         return node
     tag = next(iter(node)) if len(node) == 1 else ""
     if tag[:1] != "$":
-        return InOrder({key: decode(one) for key, one in node.items()})
+        return InOrder({key: decode(entry) for key, entry in node.items()})
     read = _FORMS.get(tag)
     if read is None:
         raise ValueError(f"the form {tag!r} is not known")
@@ -132,11 +126,7 @@ def array(dtype: Any, shape: list[int], data: bytes) -> NDArray[Any]:
 
 
 def _array(dtype: Any, shape: list[int], text: str) -> Any:
-    """Return an array, or a NumPy scalar if the shape is empty.
-
-    dtype: name of a NumPy dtype, or a list of [name, dtype] for the fields of a record.
-    text: bytes of the array in base64.
-    """
+    """Return an array, or a NumPy scalar if the shape is empty, from bytes in base64."""
     is_plain = isinstance(dtype, str)
     return array(dtype if is_plain else list(map(tuple, dtype)), shape, base64.b64decode(text))[()]
 
@@ -153,15 +143,15 @@ def _derived_type(name: str, kind: Any) -> Any:
 
 
 def _member(kind: str, name: str) -> Any:
-    made: Any = enum.Enum(kind.rpartition(".")[2], {name: name}, qualname=kind)  # type: ignore[misc]  # mypy wants names in the source
-    return made(name)
+    enum_type: Any = enum.Enum(kind.rpartition(".")[2], {name: name}, qualname=kind)  # type: ignore[misc]  # mypy wants names in the source
+    return enum_type(name)
 
 
 @functools.cache
 def _record_type(kind: str, names: tuple[str, ...]) -> Any:
-    made = dataclasses.make_dataclass(kind.rpartition(".")[2], names, frozen=True)
-    made.__qualname__ = kind
-    return made
+    record_type = dataclasses.make_dataclass(kind.rpartition(".")[2], names, frozen=True)
+    record_type.__qualname__ = kind
+    return record_type
 
 
 def _moment(name: str, text: str, nanoseconds: int) -> Any:
@@ -188,7 +178,9 @@ _OF_PARTS: Mapping[str, Callable[..., Any]] = {
     "$structured": _array,
     "$enum": _member,
     "$record": lambda kind, names, values: _record_type(kind, tuple(names))(*map(decode, values)),
-    "$frame": lambda word, columns: Frame(word, {decode(key): decode(one) for key, one in columns}),
+    "$frame": lambda word, columns: Frame(
+        word, {decode(key): decode(column) for key, column in columns}
+    ),
     "$series": lambda word, entries: Series(word, decode(entries)),
     "$moment": _moment,
     "$duration": _duration,

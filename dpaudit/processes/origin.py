@@ -95,7 +95,7 @@ def origin(error: BaseException) -> str:
             innermost, best = step, rank
         step = step.tb_next
     if innermost is not None:
-        parts.append(_place(innermost.tb_frame.f_code.co_filename, innermost.tb_lineno))
+        parts.append(_location(innermost.tb_frame.f_code.co_filename, innermost.tb_lineno))
     return ", ".join(parts)
 
 
@@ -111,7 +111,7 @@ def _rank(file: str) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _place(file: str, line: int) -> str:
+def _location(file: str, line: int) -> str:
     try:
         here = os.getcwd() + os.sep
     except OSError:  # the folder was removed

@@ -49,15 +49,17 @@ def shift_clocks(seconds: float) -> None:
     for name in ("time", "monotonic", "perf_counter"):
         _replace(name, _ahead(getattr(time, name), seconds))
         _replace(f"{name}_ns", _ahead(getattr(time, f"{name}_ns"), nanoseconds))
-    clocks = [getattr(time, f"CLOCK_{one}") for one in _CLOCKS if hasattr(time, f"CLOCK_{one}")]
+    clocks = [
+        getattr(time, f"CLOCK_{clock}") for clock in _CLOCKS if hasattr(time, f"CLOCK_{clock}")
+    ]
     for name, shift in (("clock_gettime", seconds), ("clock_gettime_ns", nanoseconds)):
         if hasattr(time, name):
             _replace(name, _ahead_for(getattr(time, name), shift, clocks))
     local = time.localtime
-    for name, before in _OF_TIMES.items():
+    for name, position in _OF_TIMES.items():
         is_by_seconds = name in ("gmtime", "localtime", "ctime")
         now = time.time if is_by_seconds else lambda: local(time.time())
-        _replace(name, _of_now(getattr(time, name), before, now))
+        _replace(name, _of_now(getattr(time, name), position, now))
     _shift_dates()
 
 
@@ -74,45 +76,35 @@ def _ahead_for(clock: Callable[[int], Any], shift: Any, clocks: list[int]) -> Ca
     return lambda number: clock(number) + (shift if number in clocks else 0)
 
 
-def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -> Any:
-    """Return a version of a function of `time`, such as `time.ctime`, that uses the shifted present
-    time if its time argument is left out.
-
-    before: number of arguments that come before the time.
-    now: function that returns the shifted present time, in the form that `function` takes.
-    """
+def _of_now(function: Callable[..., Any], position: int, now: Callable[[], Any]) -> Any:
+    """Return a function of `time` that uses the shifted time if its time argument is left out."""
 
     def called(*arguments: Any) -> Any:
-        is_given = len(arguments) > before and arguments[before] is not None
-        return function(*arguments) if is_given else function(*arguments[:before], now())
+        is_given = len(arguments) > position and arguments[position] is not None
+        return function(*arguments) if is_given else function(*arguments[:position], now())
 
     return called
 
 
 def _shift_dates() -> None:
-    """Make imports of `datetime` in the user's code return a module with shifted time.
-
-    Installed packages still import the true `datetime`, since some contain compiled code that
-    requires it.
-    """
+    """Make imports of `datetime` in the user's code return a module with shifted time."""
+    # Installed packages still import the true `datetime`, since some contain compiled code that
+    # requires it.
     shifted = types.ModuleType("datetime")
     vars(shifted).update(vars(datetime))
     for kind in (datetime.date, datetime.datetime):
         setattr(shifted, kind.__name__, _with_shifted_present(kind))
     true_import = builtins.__import__
 
-    def importing(name: str, scope: Any = None, *rest: Any, **named: Any) -> Any:
-        module = true_import(name, scope, *rest, **named)
+    def importing(name: str, scope: Any = None, *arguments: Any, **named: Any) -> Any:
+        module = true_import(name, scope, *arguments, **named)
         return shifted if module is datetime and _is_own(scope or named.get("globals")) else module
 
     builtins.__import__ = importing  # type: ignore[assignment]  # takes the arguments of the true import
 
 
 def _is_own(scope: Any) -> bool:
-    """Return whether a module belongs to the user: its file is not in an installed package.
-
-    scope: global variables of the module.
-    """
+    """Return whether a module belongs to the user: its file is not in an installed package."""
     file = (scope or {}).get("__file__") or ""
     return (
         bool(file) and not file.startswith(_PYTHONS) and not any(map(file.__contains__, _FOREIGN))
@@ -120,12 +112,7 @@ def _is_own(scope: Any) -> bool:
 
 
 def _with_shifted_present(true: Any) -> Any:
-    """Return a class that replaces `true`, which is `datetime.date` or `datetime.datetime`.
-
-    Its methods `now`, `utcnow` and `today` read the clock `time.time`, which is ahead by a fixed
-    number of seconds. They return objects of the class `true`, and `isinstance` with the new class
-    accepts such objects.
-    """
+    """Return a class like `true`, a date or datetime, whose present is that of `time.time`."""
 
     class Alike(type):
         def __instancecheck__(cls, value: Any) -> bool:

@@ -74,7 +74,10 @@ def main(make: Callable[[], Service]) -> None:
 
     make: function that returns the object whose methods answer the requests.
     """
-    sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != __file__.rpartition(os.sep)[0])]
+    sys.path[:] = [
+        os.getcwd(),
+        *(folder for folder in sys.path if folder != __file__.rpartition(os.sep)[0]),
+    ]
     if os.environ.get(_CLOCK_SHIFT):
         _of_dpaudit("other_clock", "processes/other_clock.py").shift_as_asked()
     # Requests and replies get file descriptors of their own. Otherwise the mechanism could read
@@ -153,23 +156,25 @@ class Service:
         is_first: whether the reply includes the parameters. False for a process that replaces
             another.
         """
-        sys.path[:0] = [one for one in path if one not in sys.path]
+        sys.path[:0] = [folder for folder in path if folder not in sys.path]
         if main is not None:
             module = types.ModuleType("__mp_main__")
             run_path = importlib.import_module("runpy").run_path
             vars(module).update(run_path(main, run_name="__mp_main__"))
             sys.modules["__main__"] = sys.modules["__mp_main__"] = module
         self._layout = Layout(mmap.mmap(memory, MEMORY))
-        asked = loaded(target, "the mechanism")
-        self._params, process = asked["params"], asked["post_process"]
-        self._function = asked["function"] or _built(asked)
-        if asked["function"] and _root(self._function) in _LIBRARIES:
+        description = loaded(target, "the mechanism")
+        self._params, process = description["params"], description["post_process"]
+        self._function = description["function"] or _built(description)
+        if description["function"] and _root(self._function) in _LIBRARIES:
             self._function = _library_claims().as_function(self._function)
-        self._name = asked.get("path") or type(self._function).__name__
-        self._maker = None if asked["function"] else resolved(asked["path"])
+        self._name = description.get("path") or type(self._function).__name__
+        self._maker = None if description["function"] else resolved(description["path"])
         self._process = resolved(process) if isinstance(process, str) else process
         parts = {"parameters": self._function, "process": self._process}
-        reply: dict[str, Any] = {name: _signature(one) for name, one in parts.items() if is_first}
+        reply: dict[str, Any] = {
+            name: _signature(function) for name, function in parts.items() if is_first
+        }
         reply["modules"] = [name for name in list(sys.modules) if "." not in name]
         return reply
 
@@ -186,9 +191,9 @@ class Service:
         relation, delta: as in `library_claims.Question`.
         """
         claims = _library_claims()
-        both = (self._datasets[0], self._datasets[1]) if has_pair else None
+        pair = (self._datasets[0], self._datasets[1]) if has_pair else None
         try:
-            question = claims.Question(both, relation, delta, self._params)
+            question = claims.Question(pair, relation, delta, self._params)
             return {"claim": claims.ask(self._function, question)}
         except claims.NoClaim as error:
             return {"no_claim": [str(error), error.code]}
@@ -246,10 +251,7 @@ class Service:
         return {"array": None}, b"[%b]" % b",".join(map(self._outcome, listed))
 
     def _with_torch_seeded(self, run: Callable[[], Any]) -> Any:
-        """Return the result of `run()`. If this call was the first to import torch, torch's
-        generators were not seeded for it; call `run` again, with seeded generators, and return the
-        second result.
-        """
+        """Return the result of `run()`, run again with seeded generators if it imported torch."""
         had_torch = _has_torch()
         result = run()
         if _has_torch() and not had_torch:
@@ -260,15 +262,7 @@ class Service:
     def _prepared(
         self, seed: int, how: Any, batch: dict[str, int] | None = None
     ) -> Callable[..., Any]:
-        """Seed every random generator. Return a function that calls the mechanism for a dataset.
-
-        seed: number from which the seed of each generator is computed.
-        how: (rng, data), names of two parameters of the mechanism. rng receives a NumPy Generator,
-            or a `random.Random` if NumPy is not installed; None if there is no such parameter. data
-            receives the dataset; None if the dataset is the first argument.
-        batch: the argument for the number of draws, such as {"size": 100}; None if each call makes
-            one draw.
-        """
+        """Seed every random generator. Return a function that calls the mechanism for a dataset."""
         rng, data = how
         if rng is not None and "numpy" not in sys.modules and importlib.util.find_spec("numpy"):
             importlib.import_module("numpy")
@@ -276,8 +270,8 @@ class Service:
         if self._requests < 2:  # also in the second request: the first call may make a generator
             self._generators = generators(self._function, self._params, self._datasets)
         self._requests += 1
-        for place, generator in enumerate(self._generators):
-            _reseed(generator, seed, f"generator {place}")
+        for index, generator in enumerate(self._generators):
+            _reseed(generator, seed, f"generator {index}")
         if _has_torch():
             _torch().seed_globally(child_seed(seed, "torch"))
         arguments: dict[str, Any] = dict(batch or {})
@@ -290,18 +284,12 @@ class Service:
         return draw if data is None else lambda dataset: draw(**{data: dataset})
 
     def _draw_singly(self, count: int, draw: Callable[..., Any]) -> None:
-        """Make up to `count` draws with one call each, and write the outcomes to the shared memory.
-
-        If the heap of the shared memory is full, the draws stop early. The outcome that does not
-        fit is kept as the first outcome of the next request.
-
-        draw: function that takes a dataset and calls the mechanism.
-        """
+        """Draw with one call each up to `count` times or a full heap; write the outcomes."""
         layout, process, datasets = self._layout, self._process, self._datasets
         counters = layout.counters
         kinds, floats, integers = layout.kinds, layout.floats, layout.integers
         counters[0] = used = 0
-        for place, arm in enumerate(bytes(layout.arms[:count])):
+        for index, arm in enumerate(bytes(layout.arms[:count])):
             text, self._left_over = self._left_over, None
             if text is None:
                 try:
@@ -320,9 +308,9 @@ class Service:
                         end_if_forked(_OWNER)
                     kind = type(value)
                     if kind is float:
-                        floats[place], kinds[place] = value, FLOAT
+                        floats[index], kinds[index] = value, FLOAT
                     elif kind is int and value.bit_length() < 64:
-                        integers[place], kinds[place] = value, INTEGER
+                        integers[index], kinds[index] = value, INTEGER
                     elif kind is bool or (kind is str and len(value) < _SHORT):
                         text = _label(value)
                     else:
@@ -338,8 +326,8 @@ class Service:
                     break
                 layout.heap[used : used + len(text)] = text
                 used += len(text)
-                counters[1], kinds[place] = used, TEXT
-            counters[0] = place + 1
+                counters[1], kinds[index] = used, TEXT
+            counters[0] = index + 1
 
     def _outcome(self, output: Any) -> bytes:
         """Return the JSON of an output of a batch."""
@@ -368,12 +356,7 @@ def _digest(dataset: Any) -> int:
 
 class _Unpickler(pickle.Unpickler):
     def persistent_load(self, parts: Any) -> Any:
-        """Return the object that `exchange.pickled` has replaced by plain values (`parts`) in a
-        pickle.
-
-        It replaces objects that this process imports or makes, data frames, and arrays: not every
-        version of NumPy can read the pickles of another version.
-        """
+        """Return the object that `exchange.pickled` has replaced by plain values in a pickle."""
         kind, what, how = parts
         if kind == "import":
             return resolved(what)() if how else resolved(what)
@@ -393,19 +376,12 @@ def loaded(data: bytes, what: str) -> Any:
         raise Refused(f"{what} cannot be read by {sys.executable}: {words(error)}") from None
 
 
-def _built(asked: dict[str, Any]) -> Callable[..., Any]:
-    """Return the function that draws. The object at the import path is that function, or a class or
-    factory, which is called to make the mechanism.
-
-    asked: description of the mechanism with four keys. "path": import path. "init": arguments of
-        the class or factory; None for no arguments. "factory": whether the imported object is a
-        function that returns the mechanism. "call": name of the method that draws; None if the
-        mechanism itself is called.
-    """
-    made, init, path = resolved(asked["path"]), asked["init"], asked["path"]
-    if asked["factory"] or isinstance(made, type):
+def _built(description: dict[str, Any]) -> Callable[..., Any]:
+    """Return the function that draws: the imported object, or what it makes as class or factory."""
+    mechanism, init, path = resolved(description["path"]), description["init"], description["path"]
+    if description["factory"] or isinstance(mechanism, type):
         try:
-            made = made(**init) if isinstance(init, dict) else made(*(init or ()))
+            mechanism = mechanism(**init) if isinstance(init, dict) else mechanism(*(init or ()))
         except FAILURES as error:
             how = "without init (--init)" if init is None else f"with init={init!r}"
             raise Refused(f"{path} cannot be made {how}: {words(error)}") from None
@@ -414,25 +390,24 @@ def _built(asked: dict[str, Any]) -> Callable[..., Any]:
             f"{path} is not a class, so init (--init) has no use; to call it, give factory: true "
             "(--factory)"
         )
-    if asked["call"]:
-        made = _attribute(made, asked["call"], path)
-    elif _root(made) in _LIBRARIES:
-        made = _library_claims().as_function(made)
-    if not callable(made):
+    if description["call"]:
+        mechanism = _attribute(mechanism, description["call"], path)
+    elif _root(mechanism) in _LIBRARIES:
+        mechanism = _library_claims().as_function(mechanism)
+    if not callable(mechanism):
         raise Refused(
-            f"{path} gives {made!r:.60}, which cannot be called; name the method that draws with "
-            "call (--call)"
+            f"{path} gives {mechanism!r:.60}, which cannot be called; name the method that draws "
+            "with call (--call)"
         )
-    return made  # type: ignore[no-any-return]  # `callable` narrows Any to Any
+    return mechanism  # type: ignore[no-any-return]  # `callable` narrows Any to Any
 
 
-def _root(made: Any) -> str:
-    return str(type(made).__module__).partition(".")[0]
+def _root(mechanism: Any) -> str:
+    return str(type(mechanism).__module__).partition(".")[0]
 
 
 def _signature(function: Any) -> Any:
-    """Return [name, kind, whether it is required] for each parameter of a function, None if its
-    signature cannot be read."""
+    """Return [name, kind, whether required] for each parameter; None if it cannot be read."""
     try:
         parameters = importlib.import_module("inspect").signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -468,7 +443,7 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
 
 def _file(path: str) -> Any:
     file = importlib.import_module("pathlib").Path(path).resolve()
-    name = "dpaudit_file_" + "".join(one if one.isalnum() else "_" for one in str(file))
+    name = "dpaudit_file_" + "".join(letter if letter.isalnum() else "_" for letter in str(file))
     if name not in sys.modules:
         sys.path.append(str(file.parent))
         load(name, file)
@@ -512,7 +487,7 @@ def _has_tensors() -> bool:
 
 
 def _has_tables() -> bool:
-    return any(one in sys.modules for one in ("pandas", "polars", "pyarrow"))
+    return any(library in sys.modules for library in ("pandas", "polars", "pyarrow"))
 
 
 def generators(*held: Any) -> list[Any]:
@@ -535,33 +510,31 @@ def generators(*held: Any) -> list[Any]:
         kinds += tuple(_torch().generator_types())
         every += gc.get_referents(*every)
     modules = [_variables(module) for module in list(sys.modules.values())]
-    variables = [one for names in modules for one in list(names.values())]
-    first = {id(one): one for one in variables if issubclass(type(one), kinds)}
-    found = {id(one): one for one in every if issubclass(type(one), kinds)}
-    others = {place: one for place, one in found.items() if place not in first}
-    if len(others) > 1:
-        others = {**_reached(others, held, modules), **others}
-    every = [*first.values(), *others.values()]
-    return [one for one in every if _reseed(one, 0, "to see whether it can be")]
+    variables = [value for names in modules for value in list(names.values())]
+    first = {id(value): value for value in variables if issubclass(type(value), kinds)}
+    candidates = {id(value): value for value in every if issubclass(type(value), kinds)}
+    unnamed = {address: value for address, value in candidates.items() if address not in first}
+    if len(unnamed) > 1:
+        unnamed = {**_reached(unnamed, held, modules), **unnamed}
+    every = [*first.values(), *unnamed.values()]
+    return [generator for generator in every if _reseed(generator, 0, "to see whether it can be")]
 
 
 def _reached(wanted: dict[int, Any], held: Any, modules: list[dict[str, Any]]) -> dict[int, Any]:
-    """Return the generators in `wanted`, a dict by id, that can be reached from `held` or from a
-    variable of a module, directly or through other objects. Generators reached from `held` come
-    first, then those of the modules, the module that was imported last before the others. So the
-    order, from which seeds are computed, depends only on the program.
-    """
-    seen = {id(sys.modules), *map(id, sys.modules.values()), *map(id, modules)}
+    """Return the `wanted` generators that `held` or variables of modules reach."""
+    # Those of `held` come first, then those of the modules, from the last imported one. So the
+    # order, from which seeds are computed, depends only on the program.
+    visited = {id(sys.modules), *map(id, sys.modules.values()), *map(id, modules)}
     reached: dict[int, Any] = {}
     for roots in (held, *(names.values() for names in modules[::-1])):
         ahead = list(roots)
-        for one in ahead:  # `ahead` grows: breadth first
-            if id(one) in seen:
+        for value in ahead:  # `ahead` grows: breadth first
+            if id(value) in visited:
                 continue
-            seen.add(id(one))
-            if id(one) in wanted:
-                reached[id(one)] = one
-            ahead += gc.get_referents(one)
+            visited.add(id(value))
+            if id(value) in wanted:
+                reached[id(value)] = value
+            ahead += gc.get_referents(value)
         if len(reached) == len(wanted):
             break
     return reached
@@ -578,10 +551,7 @@ def _variables(module: Any) -> dict[str, Any]:
 
 
 def _reseed(generator: Any, seed: int, purpose: str) -> bool:
-    """Seed a random generator. Return whether this was possible.
-
-    purpose: text that is different for each generator, so that their seeds differ.
-    """
+    """Seed a random generator. Return whether this was possible."""
     number = child_seed(seed, purpose)
     try:
         if hasattr(generator, "bit_generator"):
@@ -617,15 +587,15 @@ def encode(value: Any) -> Any:
         return value if value.bit_length() < 64 else {"$int": hex(value)}
     if kind is dict:
         if all(type(key) is str and key[:1] != "$" for key in value):
-            node = {key: encode(one) for key, one in value.items()}
+            node = {key: encode(entry) for key, entry in value.items()}
         else:
-            node = {"$dict": [[encode(key), encode(one)] for key, one in value.items()]}
+            node = {"$dict": [[encode(key), encode(entry)] for key, entry in value.items()]}
         # Decide here whether the keys come in the order in which a set of them is iterated: that
         # order depends on the hash seed, which differs in the main process.
         is_as_in_a_set = len(value) > 1 and _set_order().as_in_a_set(tuple(value))
         return {"$as_in_a_set": node} if is_as_in_a_set else node
     if kind in (list, tuple, set, frozenset):
-        parts = [encode(one) for one in value]
+        parts = [encode(entry) for entry in value]
         return parts if kind is list else {"$" + kind.__name__: parts}
     form = _FORMS.get((kind.__module__, kind.__name__))
     if form is not None:
@@ -648,15 +618,11 @@ def _readable(tensor: Any) -> Any:
 
 
 def _tabular(value: Any, frames: Any) -> Any:
-    """Return a value for JSON that stands for a data frame, a series, or the value of a table cell.
-    Return None for a value of any other type.
-
-    frames: the module outcomes/frames.py, which reads tables of pandas, polars and pyarrow.
-    """
+    """Return JSON values for a data frame, a series or a table cell; None for other values."""
     kind = type(value)
     if frames.is_frame(kind):
         frame = frames.as_frame(value)
-        columns = [[encode(key), encode(one)] for key, one in frame.columns.items()]
+        columns = [[encode(key), encode(column)] for key, column in frame.columns.items()]
         return {"$frame": [frame.word, columns]}
     if frames.is_series(kind):
         series = frames.as_series(value)
@@ -675,8 +641,8 @@ def _encoded_array(value: Any) -> Any:
     if names:
         return encode({name: value[name] for name in names})
     if kind == "O" or masked:
-        own = type(value).__name__
-        name = ("array" if own == "ndarray" else own) + f" of {value.dtype}"
+        type_name = type(value).__name__
+        name = ("array" if type_name == "ndarray" else type_name) + f" of {value.dtype}"
         return {"$derived": [name, encode(value.tolist())]} if value.ndim else encode(value.item())
     if value.ndim == 0 and (kind in "biuU" or (kind == "f" and value.dtype.itemsize <= 8)):
         return {"$scalar": [value.dtype.str, value.item()]}
@@ -686,19 +652,16 @@ def _encoded_array(value: Any) -> Any:
 
 
 def _described(value: Any) -> Any:
-    """Return a value for JSON that stands for an enum member, a record (dataclass or named tuple),
-    or a value of a subclass of a built-in type, such as str or list. Raises Refused for any other
-    type.
-    """
+    """Return a value for JSON of an enum member, a record or a subclass of a built-in type."""
     kind, name = type(value), type(value).__qualname__
     if "enum" in sys.modules and isinstance(value, sys.modules["enum"].Enum):
         return {"$enum": [name, value.name or repr(value.value)]}
     fields = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "_fields", None)
     if fields:
-        names = [one for one in fields if hasattr(value, one)]
-        return {"$record": [name, names, [encode(getattr(value, one)) for one in names]]}
+        names = [field for field in fields if hasattr(value, field)]
+        return {"$record": [name, names, [encode(getattr(value, field)) for field in names]]}
     bases: tuple[Any, ...] = (str, int, float, bytes, dict, list, tuple, set, frozenset)
-    for base in (one for one in bases if isinstance(value, one)):
+    for base in (base for base in bases if isinstance(value, base)):
         return {"$derived": [name, encode(base(value))]}
     # dpaudit makes up the name of a module that it imports from a file, so this name is left out.
     module = "" if kind.__module__.startswith("dpaudit_file_") else f"{kind.__module__}."
@@ -719,9 +682,9 @@ def _base64(data: Any) -> str:
 _FORMS: dict[tuple[str, str], Callable[[Any], Any]] = {
     **dict.fromkeys([("builtins", "bytes"), ("builtins", "bytearray")], _base64),
     **dict.fromkeys([("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID")], str),
-    **dict.fromkeys([("datetime", one) for one in ("datetime", "date", "time")], str),
-    ("datetime", "timedelta"): lambda one: [one.days, one.seconds, one.microseconds],
-    ("builtins", "complex"): lambda one: [one.real, one.imag],
+    **dict.fromkeys([("datetime", name) for name in ("datetime", "date", "time")], str),
+    ("datetime", "timedelta"): lambda delta: [delta.days, delta.seconds, delta.microseconds],
+    ("builtins", "complex"): lambda number: [number.real, number.imag],
 }
 
 
@@ -733,11 +696,7 @@ _label = functools.lru_cache(maxsize=1024)(_text)
 
 
 def _written(output: Any) -> bytes:
-    """Return the JSON of an output.
-
-    If memory runs out, the MemoryError is the outcome of the draw. Raise Refused in place of any
-    other exception: the mechanism did not raise it, so it must not count as an outcome.
-    """
+    """Return the JSON of an output; a MemoryError is the outcome, any other exception Refused."""
     try:
         return _text(encode(output))
     except RecursionError:

@@ -100,11 +100,11 @@ def _words(table: IntArray, processes: Sequence[int], name: str, level: float) -
     shares = 100 * table / np.maximum(sizes, 1)
     drew = [number for number in processes if sizes[number] > 0]
     event = int(np.ptp(shares[drew], axis=0).argmax())
-    others = shares[[number for number in drew if number > 0], event]
-    here, low, high = shares[0, event], others.min(), others.max()
-    own = f"came up in {here:.3g} % of" if here else "never came up in"
+    new_shares = shares[[number for number in drew if number > 0], event]
+    here, low, high = shares[0, event], new_shares.min(), new_shares.max()
+    frequency = f"came up in {here:.3g} % of" if here else "never came up in"
     new = f"in {low:.3g} % to {high:.3g} % of" if high else "never in"
-    return _WORDS.format(name, level, own, int(sizes[0, 0]), new)
+    return _WORDS.format(name, level, frequency, int(sizes[0, 0]), new)
 
 
 def rule_cells(outcomes: Outcomes, rule: Portfolio, guesses: IntArray) -> list[IntArray]:
@@ -121,10 +121,10 @@ def rule_cells(outcomes: Outcomes, rule: Portfolio, guesses: IntArray) -> list[I
 def order_free_cells(outcomes: Outcomes) -> Iterator[IntArray]:
     """Yield divisions of outcomes into cells that depend on the entries of lists and on the
     characters of texts, but not on their order."""
-    places: dict[str, list[Column]] = {}
+    groups: dict[str, list[Column]] = {}
     for column in outcomes.columns:
-        places.setdefault(_INDEX.sub("[]", column.name), []).append(column)
-    for columns in list(places.values())[:_MAX_PLACES]:
+        groups.setdefault(_INDEX.sub("[]", column.name), []).append(column)
+    for columns in list(groups.values())[:_MAX_PLACES]:
         known: dict[str, int] = {}
         labels = np.stack([_sorted_labels(column, known) for column in columns])
         numbers = np.stack([column.numbers for column in columns])
@@ -136,8 +136,7 @@ def order_free_cells(outcomes: Outcomes) -> Iterator[IntArray]:
 
 
 def _sorted_labels(column: Column, known: dict[str, int]) -> IntArray:
-    """Return the number of each entry's label, 0 for a number; texts with the same characters have
-    the same number."""
+    """Return the number of each entry's label, equal for texts with the same characters."""
     if column.codes is None:
         return np.zeros(len(column.numbers), dtype=np.int64)
     numbers = [known.setdefault("".join(sorted(label)), len(known) + 1) for label in column.labels]
@@ -153,11 +152,7 @@ def _frequent(labels: IntArray) -> IntArray:
 
 
 def _list_cells(numbers: FloatArray, labels: IntArray) -> Iterator[IntArray]:
-    """Yield divisions by the sum and the extremes of a list, by its numbers in an interval, and by
-    the occurrences of a label.
-
-    numbers, labels: (places, draws); NaN and 0 for entries of the other kind.
-    """
+    """Yield divisions of the lists by sums, extremes, numbers in an interval, and labels."""
     if not np.isnan(numbers).all():
         with np.errstate(invalid="ignore", over="ignore"):
             yield _cells(np.nansum(numbers, axis=0), _CELLS)
@@ -172,8 +167,7 @@ def _list_cells(numbers: FloatArray, labels: IntArray) -> Iterator[IntArray]:
 
 
 def _cells(numbers: FloatArray, cells: int) -> IntArray:
-    """Return the cell of each number: `cells` runs of numbers of about equal mass, and one more for
-    NaN."""
+    """Return the cell of each number: runs of about equal mass, and one more for NaN."""
     values, index, counts = np.unique(
         numbers, return_inverse=True, return_counts=True, equal_nan=True
     )

@@ -61,8 +61,8 @@ class Failures:
     def __add__(self, other: Failures) -> Failures:
         counts = dict(self.counts)
         for kind, (d1, d2) in other.counts.items():
-            before = counts.get(kind, (0, 0))
-            counts[kind] = (before[0] + d1, before[1] + d2)
+            numbers = counts.get(kind, (0, 0))
+            counts[kind] = (numbers[0] + d1, numbers[1] + d2)
         return Failures(counts, {**self.first, **other.first, **self.first})
 
     @property
@@ -72,8 +72,8 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """The first draws of a counted chunk (request for draws), to detect chunks that repeat each
-    other. A key is a hash of a whole outcome.
+    """The first draws of a counted chunk, to detect chunks that repeat each other. A key is a hash
+    of a whole outcome.
 
     keys: (draws,), the keys in the order of the draws.
     is_d1: (draws,), whether the input of each draw was d1.
@@ -117,7 +117,7 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rare:
-    """Draws with rare outputs, from a chunk (request for draws) whose other draws are only counted.
+    """Draws with rare outputs, from a chunk whose other draws are only counted.
     The audit learns from them. An output is rare if learning has seen one of its values rarely or
     never (`Measure.rare_filter`).
 
@@ -137,7 +137,7 @@ class Rare:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """Result of `ToCount`: counts of draws by level (bin of outcomes) and input.
+    """Result of `ToCount`: counts of draws by level and input.
 
     Two results of chunks with equal `measure` (a `Measure`) can be added by `+`. A field that the
     measure did not ask for is None.
@@ -184,7 +184,7 @@ Result = TypeVar("Result", Learning, Counted, Probe)
 class Measure:
     """What to count in the draws of a `ToCount` chunk. A field that is None is not counted.
 
-    portfolio: frozen rules; draws are counted by the levels (bins of outcomes) of these rules.
+    portfolio: frozen rules; draws are counted by the levels of these rules.
     atoms: single outputs that are counted one by one.
     declared: hashes of all outputs that the user has declared possible, in rising order.
     others: further maps from outcomes to levels; learning uses their counts.

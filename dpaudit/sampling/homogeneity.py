@@ -96,7 +96,7 @@ def check_further(
     changes from call to call; else an empty list.
 
     The draws are compared by quartiles of the output columns, as in `check_calls`, and by the
-    levels (bins) of the rule, as in `check_blocks`.
+    levels of the rule, as in `check_blocks`.
 
     draws: all further draws, block after block.
     tallies: counts of the further draws by level and input, one tally for each block.
@@ -105,12 +105,12 @@ def check_further(
     before: log of the e-value of the certification draws, from `doubt`; the e-value of the further
         draws is multiplied by that e-value.
     """
-    evidence = _between_calls(draws, [one.draws for one in tallies])
+    evidence = _between_calls(draws, [tally.draws for tally in tallies])
     return judged(evidence + _between_blocks(tallies, guesses), level, _CALLS, before)
 
 
 def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
-    """Return a warning if the distribution over a rule's levels (bins) changes between blocks.
+    """Return a warning if the distribution over a rule's levels changes between blocks.
 
     A block is the draws of one chunk (one request to the sampler). No call of the mechanism gives
     draws to two blocks. So a change between blocks shows noise that all draws of a call share, or a
@@ -134,7 +134,7 @@ def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
     look at this e-value first and, if it gives no warning, at the product after the later draws.
     Both looks together have one error probability (Ville's inequality).
 
-    tallies: counts by level (bin) and input, one tally for each block.
+    tallies: counts by level and input, one tally for each block.
     guesses: (levels,), the rule's guess at each level: 1 for d1, -1 for d2, 0 for none.
     """
     return log_mean_e_value(log for log, _ in _between_blocks(tallies, guesses))
@@ -165,13 +165,7 @@ def judged(
 
 
 def _between_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidence]:
-    """Return e-values against "all runs of draws have one distribution", for each input and event.
-
-    A run is a quarter of the draws of one input in a block: the first, second, third or fourth. An
-    event is "the value of a column is at most a quartile of the column".
-
-    blocks: number of draws in each block (draws of one chunk), in order.
-    """
+    """Return e-values against "quarters of blocks have one distribution", by input and event."""
     draws = beginning(draws)
     events = [
         values <= cut
@@ -192,13 +186,7 @@ def _between_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidenc
 
 
 def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidence]:
-    """Return e-values against "all blocks have one distribution", for each input and event.
-
-    An event is one of the sets of levels (bins) that `level_sets` returns.
-
-    tallies: counts by level and input, one tally for each block (draws of one chunk).
-    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
-    """
+    """Return e-values against "all blocks have one distribution", for each input and event."""
     counts = np.stack([tally.counts for tally in tallies])  # (blocks, levels, arms)
     return [
         (log_e_value(by_block[:, chosen].sum(axis=1), by_block.sum(axis=1)), name)
@@ -208,9 +196,9 @@ def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidenc
 
 
 def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
-    """Return three sets of levels (bins of outcomes), each as a mask of shape (levels,): the levels
-    at which the rule guesses d1, the levels at which it guesses d2, and the lowest levels, which
-    together hold about half of the draws.
+    """Return three sets of levels, each as a mask of shape (levels,): the levels at which the rule
+    guesses d1, the levels at which it guesses d2, and the lowest levels, which together hold about
+    half of the draws.
 
     Callers test whether each set is equally frequent in all blocks of draws.
 

@@ -186,17 +186,9 @@ def series_of(
 
 
 def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]) -> None:
-    """Raise DependentDrawsError if two blocks begin with equal outcomes, beyond chance. This
-    happens if the state of a generator is copied.
-
-    Two draws are equal by chance with probability Σ p², which is large if there are few possible
-    outcomes (docs/method.md §11). An error is raised only if the probability that all draws of the
-    shorter block are equal is below `IMPOSSIBLE`, corrected for the number of pairs of blocks.
-
-    keys: (draws,), hash of each outcome.
-    is_d1: (draws,), whether each input was d1.
-    blocks: number of draws in each block (draws of one chunk), in order.
-    """
+    """Raise DependentDrawsError if two blocks begin with equal outcomes, beyond chance."""
+    # This happens if the state of a generator is copied. Two draws are equal by chance with
+    # probability Σ p², which is large if there are few possible outcomes (docs/method.md §11).
     ends = np.cumsum(blocks)[:-1]
     ends = ends[ends < len(keys)]
     parts = list(zip(np.split(keys, ends), np.split(is_d1, ends), strict=True))
@@ -218,17 +210,10 @@ def _log_chance(
     later: tuple[KeyArray, BoolArray],
     log_chances: Sequence[float],
 ) -> float:
-    """Return the log of the probability that two blocks of draws are equal by chance; 0 if the
-    blocks differ.
-
-    Three comparisons are made; the least likely equality counts. First, draws at the same position
-    are compared, if their inputs are equal. Second and third, the draws of d1, and the draws of d2,
-    are compared in order: if one call makes all draws of an input, equal draws may have different
-    positions in the blocks.
-
-    block, later: keys (hashes) of the outcomes, and whether each input was d1.
-    log_chances: log of an upper bound for Pr[two draws are equal], for d1 and d2.
-    """
+    """Return the log-probability that two blocks are equal by chance; 0 if they differ."""
+    # Draws at the same position are compared, if their inputs are equal; and the draws of d1, and
+    # of d2, in order: if one call makes all draws of an input, equal draws may have different
+    # positions.
     (keys, is_d1), (later_keys, later_is_d1) = block, later
     size = min(len(keys), len(later_keys))
     same = is_d1[:size] == later_is_d1[:size]
@@ -260,10 +245,8 @@ def repeating_lag(series: Series) -> int | None:
 
 
 def _check_repeats(series: Series) -> None:
-    """Raise DependentDrawsError if draws repeat earlier draws at a fixed distance.
-
-    A generator with a short period causes this, for example.
-    """
+    """Raise DependentDrawsError if draws repeat earlier draws at a fixed distance."""
+    # A generator with a short period causes this, for example.
     lag = repeating_lag(series)
     if lag is not None:
         raise DependentDrawsError(
@@ -278,14 +261,7 @@ def _check_repeats(series: Series) -> None:
 def _stored_results(
     draws: SelectionDraws, keys: KeyArray, point: ProfilePoint, level: float
 ) -> list[str]:
-    """Return a warning if d1 always gave one output, d2 always gave another output, and this alone
-    refutes the claim; else an empty list. In this case, the mechanism either has no noise, or
-    returns a stored result of its first call.
-
-    draws, keys: the learning draws, and a hash of each outcome.
-    point: ε and δ of the claim.
-    level: the claim counts as refuted if its p-value is below this number.
-    """
+    """Return a warning if two constant outputs, one for each input, alone refute the claim."""
     d1, d2 = np.flatnonzero(draws.is_d1), np.flatnonzero(~draws.is_d1)
     if len(d1) == 0 or len(d2) == 0 or keys[d1[0]] == keys[d2[0]]:
         return []
@@ -336,9 +312,8 @@ def is_informative(column: Column) -> bool:
 
 
 def _varies(values: NDArray[np.float64]) -> bool:
-    """Return whether every value occurs in at most 90 % of the draws. A value in more than half of
-    the draws is the median, so only the median has to be counted.
-    """
+    """Return whether every value occurs in at most 90 % of the draws."""
+    # A value in more than half of the draws is the median, so only the median has to be counted.
     if len(values) == 0:
         return True
     half = len(values) // 2
@@ -348,10 +323,9 @@ def _varies(values: NDArray[np.float64]) -> bool:
 
 
 def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
-    """Return the rank of each value among the values of the same input, divided by their number:
-    (draws,). The distribution of these ranks does not depend on the input, so the draws of both
-    inputs can be tested as one series.
-    """
+    """Return each value's rank within its input, divided by the number of values: (draws,)."""
+    # The distribution of these ranks does not depend on the input, so the draws of both inputs can
+    # be tested as one series.
     values = numbers(column)
     scores = np.empty(len(values))
     for arm in (is_d1, ~is_d1):
@@ -366,9 +340,9 @@ def numbers(column: Column) -> NDArray[np.float64]:
     """
     if column.codes is None:
         return column.numbers
-    places = np.empty(len(column.labels), dtype=np.float64)
-    places[np.argsort(np.array(column.labels, dtype=object))] = np.arange(len(column.labels))
-    beyond = np.finfo(float).max / (1 + np.append(0.0, places)[column.codes])
+    ranks = np.empty(len(column.labels), dtype=np.float64)
+    ranks[np.argsort(np.array(column.labels, dtype=object))] = np.arange(len(column.labels))
+    beyond = np.finfo(float).max / (1 + np.append(0.0, ranks)[column.codes])
     return np.where(column.codes > 0, beyond, column.numbers)
 
 
@@ -424,7 +398,9 @@ def never_repeated(draws: SelectionDraws) -> list[str]:
         return []
     # A column with fractions gets no note: continuous noise never repeats. `_is_discrete` is tested
     # first, since `_distinct` sorts the column and takes longer.
-    discrete = [one for one in columns if _is_discrete(one) and _distinct(one) == draws.size]
+    discrete = [
+        column for column in columns if _is_discrete(column) and _distinct(column) == draws.size
+    ]
     if not discrete or min(map(_distinct, columns)) > draws.size * _MAX_DISTINCT_SHARE:
         return []
     return [

@@ -84,15 +84,15 @@ def rarely_collecting() -> Iterator[None]:
     each run of the collector would visit them all. Calls of the mechanism may leave cycles, which
     must be collected.
     """
-    before = gc.get_threshold()
-    here = (_OBJECTS_PER_COLLECTION, *before[1:])
-    if 0 < before[0] < _OBJECTS_PER_COLLECTION:
+    thresholds = gc.get_threshold()
+    here = (_OBJECTS_PER_COLLECTION, *thresholds[1:])
+    if 0 < thresholds[0] < _OBJECTS_PER_COLLECTION:
         gc.set_threshold(*here)
     try:
         yield
     finally:
         if gc.get_threshold() == here:  # otherwise other code has set a threshold of its own
-            gc.set_threshold(*before)
+            gc.set_threshold(*thresholds)
 
 
 def keep_freed_memory() -> None:
@@ -108,7 +108,7 @@ def keep_freed_memory() -> None:
 
 
 class Sampler:
-    """Makes the draws of chunks (requests for draws) in this process.
+    """Makes the draws of chunks in this process.
 
     If the mechanism takes all its randomness from generators that can be seeded, chunks with equal
     keys have equal draws, in any process and in any order of the chunks.
@@ -215,19 +215,19 @@ class Sampler:
         MechanismError if a later call changes an earlier output.
         """
         learning = ToLearn(chunk.key, chunk.size)
-        drawn = self.learn(learning)
-        check_found(drawn.failures.first, self._target)
+        result = self.learn(learning)
+        check_found(result.failures.first, self._target)
         start = time.perf_counter()
         again = self.learn(learning)
         seconds = (time.perf_counter() - start) / chunk.size if self.mechanism.interleaved else 0.0
-        first, second = (each.fresh.release().outcomes for each in (drawn, again))
+        first, second = (draws.fresh.release().outcomes for draws in (result, again))
         self._check_kept(chunk)
         return Probe(bool(np.array_equal(first.keys(), second.keys())), len(first.columns), seconds)
 
     def pace(self, chunk: ToPace) -> Probe:
         """Make the draws of the chunk, and read their outputs. The caller measures the duration."""
-        drawn = self.learn(ToLearn(chunk.key, chunk.size))
-        return Probe(True, len(drawn.fresh.release().outcomes.columns))
+        result = self.learn(ToLearn(chunk.key, chunk.size))
+        return Probe(True, len(result.fresh.release().outcomes.columns))
 
     def first(self, chunk: FirstCalls) -> Probe:
         """Call the mechanism twice for each input. The returned `Probe` has the number of values in
@@ -237,27 +237,26 @@ class Sampler:
         Raises MechanismError for an output that is too long to keep many outputs of this length.
         """
         pair, rng = self._pairs[chunk.pair], self._reseed_all(chunk).mechanism
-        both = (pair.d1, pair.d2)
-        longest = max(checked_length(self.mechanism.sample(one, 1, rng)[0]) for one in both)
+        datasets = (pair.d1, pair.d2)
+        longest = max(
+            checked_length(self.mechanism.sample(dataset, 1, rng)[0]) for dataset in datasets
+        )
         start = time.perf_counter()
-        for dataset in both:
+        for dataset in datasets:
             self.mechanism.sample(dataset, 1, rng)
-        return Probe(True, longest, (time.perf_counter() - start) / len(both))
+        return Probe(True, longest, (time.perf_counter() - start) / len(datasets))
 
     def _in_turns(
         self, chunk: Chunk[Any], streams: ChunkStreams
     ) -> tuple[Any, Outcomes, NDArray[np.bool_]]:
-        """Make each draw by a call of its own; a fair coin picks the input of each call.
-
-        Returns the raw outputs, the table of outcomes, and whether each input was d1, (draws,).
-        """
+        """Make each draw by a call of its own; a fair coin picks the input of each call."""
         pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
         # The two inputs are put into an array, since its method `take` picks the input of each draw
         # within a few nanoseconds.
-        both = np.empty(2, dtype=object)
-        both[0], both[1] = pair.d2, pair.d1
-        inputs = both.take(is_d1.astype(np.intp)).tolist()
+        datasets = np.empty(2, dtype=object)
+        datasets[0], datasets[1] = pair.d2, pair.d1
+        inputs = datasets.take(is_d1.astype(np.intp)).tolist()
         if self._timed is None:
             raw = self.mechanism.sample_each(inputs, streams.mechanism)
             return raw, self._read(raw), is_d1
@@ -270,10 +269,7 @@ class Sampler:
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
     def _learn_by_arm(self, chunk: ToLearn, streams: ChunkStreams) -> Learning:
-        """Make learning draws for a mechanism that makes many draws per call, by a few calls for
-        each input. The order of the draws is random, as if a fair coin had picked the input of each
-        draw.
-        """
+        """Make learning draws by a few calls for each input, in an order as if by a fair coin."""
         pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
         size = int(is_d1.sum())
@@ -285,9 +281,9 @@ class Sampler:
         for number in streams.coins.permutation(len(calls)).tolist():
             dataset, draws = calls[number]
             raw[number] = self._batch(dataset, draws, streams)
-        place = np.where(is_d1, np.cumsum(is_d1) - 1, size + np.cumsum(~is_d1) - 1)
+        indices = np.where(is_d1, np.cumsum(is_d1) - 1, size + np.cumsum(~is_d1) - 1)
         with rarely_collecting():
-            outcomes = concatenate(list(map(self._read, raw))).take(place)
+            outcomes = concatenate(list(map(self._read, raw))).take(indices)
         in_order = list(chain.from_iterable(raw)) if failures(outcomes) else ()
         failed = self._failures(outcomes, in_order, np.arange(chunk.size) < size)
         return Learning(FreshDraws(outcomes, is_d1), failed)
@@ -313,7 +309,7 @@ class Sampler:
         self, measure: Measure, outcomes: Outcomes, raw: Sequence[Any], is_d1: NDArray[np.bool_]
     ) -> Counted:
         atoms, declared = measure.atoms, measure.declared
-        rare_filter, seen = measure.rare_filter, measure.seen
+        rare_filter, unseen_filter = measure.rare_filter, measure.seen
         return Counted(
             _tally(measure.portfolio.level, outcomes, is_d1),
             None if atoms is None else atom_tally(atoms.keys, outcomes, is_d1),
@@ -321,7 +317,7 @@ class Sampler:
             self._failures(outcomes, raw, is_d1),
             others=tuple(_tally(counter, outcomes, is_d1) for counter in measure.others),
             rare=None if rare_filter is None else rare(rare_filter, outcomes, is_d1),
-            unseen=None if seen is None else unseen(seen, outcomes, is_d1),
+            unseen=None if unseen_filter is None else unseen(unseen_filter, outcomes, is_d1),
         )
 
     def _batch(self, dataset: Any, size: int, streams: ChunkStreams) -> Any:
@@ -336,15 +332,15 @@ class Sampler:
     ) -> Failures:
         if not failures(outcomes):
             return Failures()
-        both = zip(raw, is_d1.tolist(), strict=True)
-        raised = [(entry, one) for entry, one in both if isinstance(entry, Raised)]
+        entries = zip(raw, is_d1.tolist(), strict=True)
+        raised = [(entry, of_d1) for entry, of_d1 in entries if isinstance(entry, Raised)]
         if self._fail_on_error:
             raise MechanismError(
                 f"the mechanism raised {raised[0][0].words}, and ",
                 *(Name("on_error"), " is fail; with outcome, an exception counts as an outcome"),
                 code="mechanism-raised",
             )
-        counts = Counter((entry.kind, one) for entry, one in raised)
+        counts = Counter((entry.kind, of_d1) for entry, of_d1 in raised)
         first: dict[str, Raised] = {}
         for entry, _ in raised:
             first.setdefault(entry.kind, entry)
@@ -354,10 +350,10 @@ class Sampler:
         """Raise MechanismError if a later call changes the output of an earlier call."""
         pair, rng = self._pairs[chunk.pair], self._reseed_all(chunk).mechanism
         raw = self.mechanism.sample(pair.d1, 1, rng)
-        before = self._read(raw).keys()
+        keys = self._read(raw).keys()
         for dataset in (pair.d2, pair.d1):
             self.mechanism.sample(dataset, chunk.size, rng)
-        if not np.array_equal(self._read(raw).keys(), before):
+        if not np.array_equal(self._read(raw).keys(), keys):
             raise MechanismError(
                 "the mechanism changes an output after returning it, so earlier draws are lost; "
                 "return a new object or a copy from each call",
@@ -375,19 +371,13 @@ class Sampler:
 
 
 def _environment() -> dict[Any, Any]:
-    """Return the environment variables as {name: value}, both as Python stores them. On Linux these
-    are bytes; decoding them would take longer than a few draws.
-    """
+    """Return the environment variables as Python stores them."""
+    # On Linux these are bytes; decoding them would take longer than a few draws.
     return dict(getattr(os.environ, "_data", os.environ))
 
 
 def _calls(draws: int, block: int) -> list[int]:
-    """Divide the draws of one input of a learning block among calls. Return the number of draws of
-    each call.
-
-    draws: number of draws of this input in the block.
-    block: number of draws of both inputs in the block.
-    """
+    """Return the draws of each call that makes draws of one input for a learning block."""
     calls = min(draws, _SMALL_BLOCK_CALLS if block < _SMALL_BLOCK else 1)
     return [draws // calls + (number < draws % calls) for number in range(calls)]
 
@@ -412,20 +402,14 @@ def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> 
     return _atoms_at(find(keys, outcomes.keys()), len(keys), is_d1)
 
 
-def _atoms_at(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the counts of some outputs: for each of them, the number of draws of d1 and of d2 that
-    gave this output.
-
-    place: (draws,), the index of the output of each draw; `atoms` for any other output.
-    atoms: number of these outputs.
-    is_d1: (draws,), whether each input was d1.
-    """
-    counts = by_arm(place, atoms + 1, is_d1)
+def _atoms_at(indices: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
+    """Return the numbers of draws of d1 and of d2 with each of some outputs."""
+    counts = by_arm(indices, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
 
 
 def _tally(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Tally:
-    """Return the numbers of outcomes at each level (bin), for d1 and for d2: (levels, 2)."""
+    """Return the numbers of outcomes at each level, for d1 and for d2: (levels, 2)."""
     draws = int(np.count_nonzero(is_d1))
     if 0 < draws < len(is_d1):
         return Tally(by_input(counter, outcomes, is_d1))
@@ -444,11 +428,11 @@ def rare(
     of rare draws would be too small.
     """
     rows = np.flatnonzero(rare_filter.is_rare(outcomes))
-    kept = rows[:most]
+    kept_rows = rows[:most]
     draws = int(rows[most]) if len(rows) > most else outcomes.size
     d1 = int(np.count_nonzero(is_d1[:draws]))
-    passed = SelectionDraws(outcomes.take(kept), is_d1[kept])
-    return Rare(passed, (d1, draws - d1), len(rows) - len(kept))
+    passed = SelectionDraws(outcomes.take(kept_rows), is_d1[kept_rows])
+    return Rare(passed, (d1, draws - d1), len(rows) - len(kept_rows))
 
 
 def unseen(seen: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tuple[int, int]:
@@ -465,7 +449,7 @@ def unseen(seen: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tu
 
 
 def _range_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> RangeTally:
-    place = find(keys, outcomes.plain().keys())
-    others = np.flatnonzero(place == len(keys))
-    undeclared = outcomes.word(int(others[0])) if len(others) else None
-    return RangeTally(_atoms_at(place, len(keys), is_d1), undeclared)
+    indices = find(keys, outcomes.plain().keys())
+    undeclared_rows = np.flatnonzero(indices == len(keys))
+    undeclared = outcomes.word(int(undeclared_rows[0])) if len(undeclared_rows) else None
+    return RangeTally(_atoms_at(indices, len(keys), is_d1), undeclared)

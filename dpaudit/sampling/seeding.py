@@ -49,7 +49,7 @@ class ChunkStreams:
 
 
 def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]) -> ChunkStreams:
-    """Return the random streams of a chunk (request for draws), and re-seed all other generators
+    """Return the random streams of a chunk, and re-seed all other generators
     that the mechanism may use: the global generators, and those in `carried`. Each gets a seed of
     its own.
 
@@ -143,12 +143,12 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
     queue = deque((part, 0) for part in parts)
     # Maps the id of an object to the object. This keeps the object alive, so that no later object
     # gets its id.
-    seen = dict[int, Any]()
-    while queue and len(seen) < LIMIT:
+    visited = dict[int, Any]()
+    while queue and len(visited) < LIMIT:
         value, depth = queue.popleft()
-        if depth > DEPTH or id(value) in seen or isinstance(value, _LEAVES):
+        if depth > DEPTH or id(value) in visited or isinstance(value, _LEAVES):
             continue
-        seen[id(value)] = value
+        visited[id(value)] = value
         if id(value) in shared:
             continue
         if is_generator(value) and _takes_seeds(value):
@@ -164,9 +164,7 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
 
 
 def _takes_seeds(generator: RandomSource) -> bool:
-    """Return whether a generator can be seeded and reset to an earlier state. Its state stays the
-    same.
-    """
+    """Return whether a generator can be seeded and reset; its state stays the same."""
     try:
         restore = restorer(generator)
         reseed([generator], np.random.SeedSequence(0))
@@ -177,12 +175,7 @@ def _takes_seeds(generator: RandomSource) -> bool:
 
 
 def _code(value: Any, home: set[str]) -> Iterator[Any]:
-    """Yield the functions and objects that a value (function, method, class or object) may call or
-    use when it draws.
-
-    value: the function, method, class or object.
-    home: packages and folders of the user's code, from `home_of`.
-    """
+    """Yield the functions and objects that a value may call or use when it draws."""
     if isinstance(value, FunctionType):
         yield from _held(value)
         yield from _named(value, home)
@@ -200,13 +193,7 @@ def _code(value: Any, home: set[str]) -> Iterator[Any]:
 
 
 def _named(function: FunctionType, home: set[str]) -> Iterator[Any]:
-    """Yield the values of global variables whose names occur in a function's code. They belong to
-    the function's own module, or to other modules of the user that the code names. Values that are
-    modules, or functions and classes of libraries, are left out.
-
-    function: the function.
-    home: packages and folders of the user's code, from `home_of`.
-    """
+    """Yield the values of the user's global variables whose names occur in a function's code."""
     names = set(code_names(function.__code__))
     scopes = [function.__globals__]
     for name in sorted(names & function.__globals__.keys()):
@@ -235,7 +222,7 @@ def home_of(start: Any) -> set[str]:
     while isinstance(start, partial):
         start = start.func
     owner = getattr(start, "__self__", start)
-    modules = {_module_of(one) for one in (start, type(owner))}
+    modules = {_module_of(value) for value in (start, type(owner))}
     packages = {module.partition(".")[0] for module in modules}
     return (packages | {_folder(module) for module in modules}) - {"", "builtins", "numpy"}
 
@@ -249,9 +236,8 @@ def is_home(value: Any, home: set[str]) -> bool:
 
 
 def _module_of(value: Any) -> str:
-    """Return the name of the module that defines a value; "" if it has none. `__module__` may be
-    something other than a text: classes of numba have a slot of this name.
-    """
+    """Return the name of the module that defines a value; "" if it has none."""
+    # `__module__` may be something other than a text: classes of numba have a slot of this name.
     name = getattr(value, "__module__", None)
     return name if isinstance(name, str) else ""
 

@@ -64,9 +64,9 @@ class State(dict[str, bytes]):
         """Return these digests and, from a later state, the digests of variables of modules that
         were imported in between."""
         new = {name: later[name] for name in _of_imports(self, later)}
-        found = State({**self, **new})
-        found.modules = later.modules
-        return found
+        state = State({**self, **new})
+        state.modules = later.modules
+        return state
 
 
 def kept_state(*parts: Any) -> State:
@@ -81,13 +81,13 @@ def kept_state(*parts: Any) -> State:
     """
     state = dict[str, bytes]()
     home = set().union(*map(home_of, parts))
-    # `seen` keeps objects alive, so that no new object can get the id of an object seen before.
-    queue, seen = deque(parts), dict[int, Any]()
-    while queue and len(seen) < _MAX_FUNCTIONS:
+    # `visited` keeps objects alive, so that no new object can get the id of an object seen before.
+    queue, visited = deque(parts), dict[int, Any]()
+    while queue and len(visited) < _MAX_FUNCTIONS:
         value = queue.popleft()
-        if value is None or id(value) in seen:
+        if value is None or id(value) in visited:
             continue
-        seen[id(value)] = value
+        visited[id(value)] = value
         for name, variable in _variables(value, home):
             if _is_code(variable):
                 queue.append(variable)
@@ -100,9 +100,7 @@ def kept_state(*parts: Any) -> State:
 
 
 def _is_left_out(value: Any) -> bool:
-    """Return whether a value is no state of the mechanism, although calls change it: a logger or a
-    log handler, a cached function of the standard library, or an object of dpaudit.training, which
-    stores values of the last call."""
+    """Return whether a value is no state of the mechanism, although calls change it."""
     if isinstance(value, logging.Filterer):
         return True
     if callable(getattr(value, "cache_info", None)):
@@ -122,20 +120,14 @@ def changed(before: State, after: State) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if before.get(name) != after.get(name)))
 
 
-def _of_imports(before: State, after: State) -> set[str]:
+def _of_imports(earlier: State, later: State) -> set[str]:
     """Return the names of variables of modules that were imported between two states."""
-    imported = after.modules - before.modules
-    return {name for name in after.keys() - before.keys() if name.rpartition(".")[0] in imported}
+    imported = later.modules - earlier.modules
+    return {name for name in later.keys() - earlier.keys() if name.rpartition(".")[0] in imported}
 
 
 def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) for each variable of a function, class, partial or other object. For a
-    function, these are the global variables and closure variables that its code uses, its
-    attributes and its defaults.
-
-    home: packages and folders of the user's code, from `home_of`. Functions and classes of other
-        code are left out.
-    """
+    """Yield (name, value) for each variable of a function, class, partial or other object."""
     if isinstance(value, FunctionType):
         scope, names = value.__globals__, set(code_names(value.__code__))
         for name in sorted(names & scope.keys()):
@@ -145,7 +137,9 @@ def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
         for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
             with suppress(ValueError):  # a variable that has not been assigned yet
                 yield name, cell.cell_contents
-        yield from ((f"{value.__name__}.{name}", one) for name, one in vars(value).items())
+        yield from (
+            (f"{value.__name__}.{name}", variable) for name, variable in vars(value).items()
+        )
         yield f"the defaults of {value.__name__}", (value.__defaults__, value.__kwdefaults__)
     elif isinstance(value, type):
         yield from _of_class(value)
@@ -154,7 +148,9 @@ def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
         yield f"the arguments of partial({name})", (value.args, value.keywords)
     elif not isinstance(value, MethodType | ModuleType):
         owner = type(value)
-        yield from ((f"{owner.__name__}.{name}", one) for name, one in _attributes(value).items())
+        yield from (
+            (f"{owner.__name__}.{name}", variable) for name, variable in _attributes(value).items()
+        )
         if is_home(owner, home):
             yield from _of_class(owner)
 
@@ -162,15 +158,8 @@ def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
 def _of_modules(
     names: set[str], scope: Mapping[str, Any], home: set[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) for variables of the modules that a function's code uses.
-
-    All variables of the user's modules are yielded. Of libraries, only variables whose names occur
-    in the code are yielded, and none of `_REGISTRIES`.
-
-    names: all names that occur in the code.
-    scope: globals of the function.
-    home: packages and folders of the user's code, from `home_of`.
-    """
+    """Yield (name, value) for variables of the modules that a function's code uses."""
+    # All variables of the user's modules; of libraries, those whose names occur in the code.
     for name in sorted(names):
         module = scope.get(name, sys.modules.get(name))
         if not isinstance(module, ModuleType) or vars(module) is scope:
@@ -178,8 +167,8 @@ def _of_modules(
         if module.__name__.partition(".")[0] in _REGISTRIES:
             continue
         there = vars(module)
-        kept = there.keys() if comes_from(module.__name__, home) else names & there.keys()
-        for key in sorted(one for one in kept if not one.startswith("__")):
+        keys = there.keys() if comes_from(module.__name__, home) else names & there.keys()
+        for key in sorted(key for key in keys if not key.startswith("__")):
             is_kept = not (_is_code(there[key]) or callable(there[key]))
             if is_kept and there[key] is not os.environ:  # `Sampler` compares os.environ
                 yield f"{name}.{key}", there[key]
@@ -187,15 +176,13 @@ def _of_modules(
 
 def _of_class(value: type) -> Iterator[tuple[str, Any]]:
     """Yield (name, value) for variables of a class, except methods, properties and slots."""
-    for name, one in vars(value).items():
-        if not (name.startswith("__") or hasattr(type(one), "__get__") or _is_code(one)):
-            yield f"{value.__name__}.{name}", one
+    for name, variable in vars(value).items():
+        if not (name.startswith("__") or hasattr(type(variable), "__get__") or _is_code(variable)):
+            yield f"{value.__name__}.{name}", variable
 
 
 def _behind(value: Any) -> Iterator[Any]:
-    """Yield the functions and objects that a callable uses when it is called, such as the object
-    and the function of a method, or the methods of a class.
-    """
+    """Yield the functions and objects that a callable uses when it is called."""
     if isinstance(value, MethodType):
         yield from (value.__self__, value.__func__)
     elif isinstance(value, partial):
@@ -221,9 +208,7 @@ def _attributes(value: Any) -> Mapping[str, Any]:
 
 
 def _digest(value: Any) -> bytes:
-    """Return the digest of a value. If code of the user's classes raises an exception, return an
-    empty digest, since the exception must not end the audit.
-    """
+    """Return the digest of a value, empty if the user's code raises."""
     try:
         return _digested(value)
     except Exception:  # noqa: BLE001  # the user's classes may raise any exception
@@ -233,22 +218,20 @@ def _digest(value: Any) -> bytes:
 def _digested(value: Any) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     entries: deque[tuple[Any, int]] = deque([(value, 0)])
-    seen = dict[int, Any]()
-    while entries and len(seen) < _MAX_OBJECTS:
+    visited = dict[int, Any]()
+    while entries and len(visited) < _MAX_OBJECTS:
         entry, depth = entries.popleft()
         if not isinstance(entry, _PLAIN) and _is_left_out(entry):
             continue
         digest.update(_mark(entry))
-        if depth < _MAX_DEPTH and id(entry) not in seen and not isinstance(entry, _PLAIN):
-            seen[id(entry)] = entry
+        if depth < _MAX_DEPTH and id(entry) not in visited and not isinstance(entry, _PLAIN):
+            visited[id(entry)] = entry
             entries.extend((part, depth + 1) for part in _parts(entry))
     return digest.digest()
 
 
 def _mark(value: Any) -> bytes:
-    """Return bytes that identify a value without the objects inside it. For a container, the bytes
-    are its type and length; `_digested` adds the objects inside.
-    """
+    """Return bytes that identify a value without the objects inside it."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.ravel()[: _MAX_BYTES // max(1, value.itemsize)].tobytes()
     if isinstance(value, int) and not isinstance(value, bool):
@@ -316,10 +299,8 @@ class Written:
 
 
 def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
-    """Collect the path of a file that is opened for writing. Python calls this function, an audit
-    hook, for events of many kinds. An exception here would reach the code that opens the file, so
-    none may be raised.
-    """
+    """Collect the path of a file that is opened for writing."""
+    # An exception here would reach the code that opens the file, so none may be raised.
     listening = Written._listening
     if listening is None or event != "open" or len(arguments) != 3:
         return

@@ -10,14 +10,19 @@ from dpaudit.sampling import independence
 
 class Constants(PairSafeguard):
     def judge(self, certificate: Certificate, counts: Counts) -> Certificate:
-        kept, total = counts.kept, sum(counts.tallies, Tally.empty(counts.rule.levels))
+        selection, total = counts.kept, sum(counts.tallies, Tally.empty(counts.rule.levels))
         is_spread = int((total.counts.sum(axis=1) > 0).sum()) > 1
         is_new = any(certificate.evidence.unseen or ())
-        if is_spread or is_new or kept is None or not independence.all_equal(kept.outcomes):
+        if (
+            is_spread
+            or is_new
+            or selection is None
+            or not independence.all_equal(selection.outcomes)
+        ):
             return certificate
         if self._spec.claim.adversary is None:  # an adversary may answer None for every output
-            independence.check_computed(kept.outcomes)
+            independence.check_computed(selection.outcomes)
         arms = sum((block.tally.counts.sum(axis=0) for block in self._ledger.blocks), 0)
         draws = (int(arms[0]), int(arms[1]))
-        word = kept.outcomes.word(0)
+        word = selection.outcomes.word(0)
         return remarked(certificate, last=[independence.constant(word, draws, self._spec.alpha)])

@@ -93,8 +93,8 @@ class KeptState(PairSafeguard):
 
     def _exhausted(self) -> str | None:
         """Return an error message if the mechanism is exhausted; else None."""
-        make, most = self._source.make, self._spec.sampling.samples
-        look = partial(exhausted, make, self._spec.target, self._pair, most)
+        make, samples = self._source.make, self._spec.sampling.samples
+        look = partial(exhausted, make, self._spec.target, self._pair, samples)
         return self._source.journal.once(f"used up {self._ledger.number}", look)
 
     def _make_few_calls(self) -> None:
@@ -147,7 +147,7 @@ def _exhaustion(
     make: Callable[[], Sampler],
     target: AnyTarget,
     pair: NeighbouringPair,
-    most: int,
+    limit: int,
     deadline: float,
     seed: int,
 ) -> tuple[int, str] | None:
@@ -155,14 +155,14 @@ def _exhaustion(
     sampler, rng = make(), np.random.default_rng(seed)
     mechanism, raised = sampler.mechanism, list[Raised | None]()
     try:
-        before = kept_state(*mechanism.parts)
-        while time.monotonic() < deadline and len(raised) < most + _FURTHER_CALLS:
+        state = kept_state(*mechanism.parts)
+        while time.monotonic() < deadline and len(raised) < limit + _FURTHER_CALLS:
             # Each step makes as many calls as all earlier steps together, but at most 100. So with
             # slow calls, the last step ends not long after the deadline.
             inputs = [pair.d1, pair.d2] * min(max(1, len(raised) // 2), _FURTHER_CALLS // 2)
             outputs = mechanism.sample_each(inputs, rng)
             raised += [output if isinstance(output, Raised) else None for output in outputs]
-            calls = next((place for place, error in enumerate(raised) if error is not None), most)
+            calls = next((index for index, error in enumerate(raised) if error is not None), limit)
             if calls + _FURTHER_CALLS <= len(raised):
                 break
         else:
@@ -170,12 +170,12 @@ def _exhaustion(
         first = raised[calls]
         if first is None or calls == 0 or not all(raised[calls : calls + _FURTHER_CALLS]):
             return None
-        names = changed(before, kept_state(*mechanism.parts))
+        names = changed(state, kept_state(*mechanism.parts))
         how, function = (getattr(mechanism, name, None) for name in ("how", "function"))
-        kept = f"calls change {_listed(names)}, so" if names else "it keeps state, so"
+        reason = f"calls change {_listed(names)}, so" if names else "it keeps state, so"
         return calls, (
             f"the mechanism is used up: after {counted(calls, 'call')} of a new one, every "
-            f"further call raises {first.words}; {kept} that draws are not independent; audit a "
+            f"further call raises {first.words}; {reason} that draws are not independent; audit a "
             f"function that makes a new object for each draw{_example(target, how, function)}"
         )
     finally:
@@ -199,12 +199,12 @@ def _example(target: AnyTarget, how: Calling | None, function: Any) -> str:
     called = f"{target.path.rpartition(':')[2]}({made_from}){f'.{target.call}' * bool(target.call)}"
     data = how.data or "data"
     names = [*target.params, *filter(None, [how.rng])]
-    after = [] if function is None else names_after_dataset(function)[: len(names)]
-    is_by_position = how.data is None and set(after) == set(names)
-    given = after if is_by_position else [f"{name}={name}" for name in names]
-    given = [data if how.data is None else f"{data}={data}", *given]
+    positional = [] if function is None else names_after_dataset(function)[: len(names)]
+    is_by_position = how.data is None and set(positional) == set(names)
+    arguments = positional if is_by_position else [f"{name}={name}" for name in names]
+    arguments = [data if how.data is None else f"{data}={data}", *arguments]
     if how.alone is not None:
-        given.append(f"{how.alone}=1")
-    returned = f"{called}({', '.join(given)}){'' if how.alone is None else '[0]'}"
-    parameters = ", ".join([data, *(after if is_by_position else names)])
+        arguments.append(f"{how.alone}=1")
+    returned = f"{called}({', '.join(arguments)}){'' if how.alone is None else '[0]'}"
+    parameters = ", ".join([data, *(positional if is_by_position else names)])
     return f": def {target.call or 'draw'}({parameters}): return {returned}"

@@ -70,8 +70,9 @@ class Redrawing(PairSafeguard):
         return remarked(certificate, first=warnings, last_notes=notes)
 
     def _is_wanted(self) -> bool:
-        """Return whether to compare. A function that a Python program passes is sent to new
-        processes only if a test run shares them, or if other processes drew already."""
+        """Return whether to compare."""
+        # A function that a Python program passes is sent to new processes only if a test run shares
+        # them, or if other processes drew already.
         source, targets = self._source, single_targets(self._spec.target)
         can_be_sent = not any(isinstance(target, CallableTarget) for target in targets)
         is_possible = source.shares_processes or can_be_sent or source.pool.others_drew
@@ -93,8 +94,7 @@ class Redrawing(PairSafeguard):
         return Redrawn(**redrawn)
 
     def _compared(self, counts: Counts) -> tuple[Redrawn, str]:
-        """Return (record of the comparison, how the draws differ). The text is "" if no difference
-        was found; independent draws differ with a probability of at most `DIFFERENCE_ALPHA`."""
+        """Return the record of the comparison, and how the draws differ; "" if they do not."""
         if self._spec.is_timed:
             return Redrawn(0, 0, _BY_TIMES), ""
         is_local = self._spec.sampling.executor in LOCAL
@@ -133,10 +133,7 @@ class Redrawing(PairSafeguard):
 
 
 def _difference(parts: list[SelectionDraws], counts: Counts, alike: Sequence[int]) -> str:
-    """Return how the draws of processes differ; "" if they do not.
-
-    alike: indices of the parts that the rule may compare.
-    """
+    """Return how the draws of processes differ; "" if they do not."""
     # Imported here, since most refutations by a function of Python are not compared.
     from dpaudit.sampling.between_processes import (
         Division,
@@ -154,9 +151,9 @@ def _difference(parts: list[SelectionDraws], counts: Counts, alike: Sequence[int
     return words
 
 
-def _new_failure(drawn: list[Learning], ledger: Ledger) -> str:
+def _new_failure(learnings: list[Learning], ledger: Ledger) -> str:
     """Return an exception that only new processes raise; "" if there is none."""
-    for learning in drawn:
+    for learning in learnings:
         for kind in learning.failures.counts.keys() - ledger.failures.counts.keys():
             return learning.failures.first[kind].words
     return ""
@@ -167,12 +164,12 @@ def redrawing_remarks(redrawn: Redrawn) -> tuple[list[str], list[str]]:
     drew in time, and a note if each made few draws, or none could be compared."""
     processes, wanted = redrawn.processes, new_processes.PROCESSES
     notes = [] if processes else [f"not compared with draws of new processes: {redrawn.note}"]
-    each = redrawn.draws // max(1, processes)
-    if processes and each < _ENOUGH_DRAWS:
+    draws = redrawn.draws // max(1, processes)
+    if processes and draws < _ENOUGH_DRAWS:
         missed = _MISSED_BY_DRAWS[8 if processes >= 8 else 4]
-        value, of_fifty = missed[max(size for size in missed if size <= max(each, _MIN_DRAWS))]
+        value, of_fifty = missed[max(size for size in missed if size <= max(draws, _MIN_DRAWS))]
         notes.append(
-            f"only {each:,} draws of each new process were compared: noise that a process draws "
+            f"only {draws:,} draws of each new process were compared: noise that a process draws "
             f"once for each input would pass for a leak in about {value} % of such audits, a pool "
             f"of 50 values in about {of_fifty} %"
         )

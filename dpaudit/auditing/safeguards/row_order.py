@@ -136,8 +136,8 @@ def check_rows(
 def check_guesses(
     levels: IntArray, is_d1: BoolArray, guesses: IntArray, is_sorted: Sorted
 ) -> list[str]:
-    """Return a list with a warning if the shares of the levels (bins of outputs) among the
-    certifying rows change from the beginning to the end of the recording; else an empty list.
+    """Return a list with a warning if the shares of the levels among the certifying rows change
+    from the beginning to the end of the recording; else an empty list.
 
     levels: (rows,), level of each row by the rule that certifies, in the order of the file.
     is_d1: (rows,), whether the input of each row was d1.
@@ -155,9 +155,7 @@ def check_guesses(
 
 
 def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
-    """Return [("d1", rows of d1), ("d2", rows of d2)]. If the rows of an input are contiguous (no
-    row of the other input lies between them), they are taken as a slice, without a copy.
-    """
+    """Return the rows of d1 and of d2, as slices where they are contiguous."""
     tables = []
     for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
         rows = np.flatnonzero(arm)
@@ -168,11 +166,9 @@ def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
 
 
 def _check_numbered(tables: Sequence[tuple[str, Outcomes]]) -> None:
-    """Raise MechanismError for a column of row numbers, such as a saved index of a data frame.
-
-    Row numbers are no output, but would look like a leak: only the input with more rows has the
-    largest numbers.
-    """
+    """Raise MechanismError for a column of row numbers, such as a saved index of a data frame."""
+    # Row numbers are no output, but would look like a leak: only the input with more rows has the
+    # largest numbers.
     for name, table in tables:
         for column in filter(_is_numbering, table.columns):
             raise MechanismError(
@@ -210,30 +206,21 @@ def _check_repeats(series: Series) -> None:
 
 
 def _sorted_by(table: Outcomes, level: float) -> str | None:
-    """Return the name of the column by which the rows are sorted. Return `_BY_COUNT` if frequent
-    rows come first or last, as in rows that were made from a histogram. Return None if the rows are
-    not sorted, or if they may be sorted by chance, since there are few rows or few distinct values.
-
-    table: the rows of one input.
-    level: probability that independent rows count as sorted.
-    """
+    """Return the column by which the rows of one input are sorted, `_BY_COUNT`, or None."""
+    # `_BY_COUNT`: frequent rows come first or last, as in rows that were made from a histogram.
     limit = math.log(level / CHECKS / len(INPUTS) / (len(table.columns) + 1))
     for column in table.columns:
         if _is_sorted(numbers(column), limit):
             return column.name
-    _, place, counts = np.unique(table.keys(), return_inverse=True, return_counts=True)
-    return _BY_COUNT if _is_sorted(counts[place].astype(np.float64), limit) else None
+    _, indices, counts = np.unique(table.keys(), return_inverse=True, return_counts=True)
+    return _BY_COUNT if _is_sorted(counts[indices].astype(np.float64), limit) else None
 
 
 def _is_sorted(values: FloatArray, limit: float) -> bool:
-    """Return whether values rise or fall throughout, and would rarely do so in a random order.
-
-    If the k-th distinct value occurs c_k times among n values, the values have n! / Π c_k!
-    different orders. Independent rows have each order with the same probability, and two of the
-    orders are sorted.
-
-    limit: log-probability below which a sorted order counts as rare.
-    """
+    """Return whether values rise or fall throughout, and would rarely do so in a random order."""
+    # If the k-th distinct value occurs c_k times among n values, the values have n! / Π c_k!
+    # different orders. Independent rows have each order with the same probability, and two of the
+    # orders are sorted.
     for part in (values[:_EXAMINED_ROWS], values):
         rises, falls = part[1:] >= part[:-1], part[1:] <= part[:-1]
         if not (rises.all() or falls.all()):
@@ -244,13 +231,10 @@ def _is_sorted(values: FloatArray, limit: float) -> bool:
 
 
 def _events(values: FloatArray) -> Iterator[BoolArray]:
-    """Yield events, each as a mask over the rows. The frequency of each event is compared between
-    segments of rows. The events are "the value is at most the first, second or third quartile" and
-    "the value is the most frequent value".
-    """
+    """Yield masks of the events "at most a quartile" and "the most frequent value"."""
     ordered = np.sort(values)
-    places = [len(values) * quarter // 4 for quarter in (1, 2, 3)]
-    yield from (values <= cut for cut in np.unique(ordered[places]))
+    quartiles = [len(values) * quarter // 4 for quarter in (1, 2, 3)]
+    yield from (values <= cut for cut in np.unique(ordered[quartiles]))
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     sizes = np.diff(np.append(starts, len(ordered)))
     if sizes.max() > 1:
@@ -258,13 +242,8 @@ def _events(values: FloatArray) -> Iterator[BoolArray]:
 
 
 def _by_segments(event: BoolArray) -> Iterator[float]:
-    """Yield the logs of e-values against the hypothesis that all orders of the rows are equally
-    likely. For each number in `_SEGMENTS`, the rows are split into that number of segments, and an
-    e-value compares the frequency of the event between the segments.
-
-    event: (rows,), whether each row is in the event.
-    """
+    """Yield logs of e-values that compare the frequency of the event between segments of rows."""
     so_far = np.append(0, np.cumsum(event))
-    for segments in sorted({min(most, len(event) // 2) for most in _SEGMENTS} - {0, 1}):
+    for segments in sorted({min(number, len(event) // 2) for number in _SEGMENTS} - {0, 1}):
         ends = np.arange(segments + 1) * len(event) // segments
         yield log_e_value(np.diff(so_far[ends]), np.diff(ends))

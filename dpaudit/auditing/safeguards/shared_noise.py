@@ -41,7 +41,7 @@ class SharedNoise(PairSafeguard):
         stream = (self._ledger.number, DOUBTING)
         numbers = range(min(self._further(draws), _FURTHER_BLOCKS))
         chunks = (ToLearn((*stream, number), size) for number in numbers)
-        blocks = [drawn.fresh.release() for drawn in self._ledger.drawer(chunks)]
+        blocks = [learning.fresh.release() for learning in self._ledger.drawer(chunks)]
         tallies = [
             Tally(by_arm(rule(block.outcomes), rule.levels, block.is_d1)) for block in blocks
         ]

@@ -236,8 +236,7 @@ def _other_processes(executor: Executor | str | None, setup: Setup) -> WorkerPoo
 
 
 def _is_preparing() -> bool:
-    """Return whether this is a spawned process that still imports the script of its parent. Raise
-    SystemExit if it is a worker of dpaudit."""
+    """Return whether a spawned process still imports a script; end a worker of dpaudit."""
     # The import audits, too, if the script audits outside of `if __name__ == "__main__":`. Such an
     # audit must not start further processes, which would import the script again.
     process = sys.modules.get("multiprocessing.process")

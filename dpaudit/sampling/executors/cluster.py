@@ -135,28 +135,27 @@ def _kill(cluster: Any) -> None:
             os.kill(nanny.pid, signal.SIGKILL)
 
 
-def _connected(distributed: Any, place: Any) -> Any:
-    """Return a client that is connected to a cluster object, the address of a scheduler or its
-    .json file. Raise UsageError if no scheduler answers."""
-    if not isinstance(place, str):
-        return distributed.Client(place)
+def _connected(distributed: Any, scheduler: Any) -> Any:
+    """Return a client for a cluster object, the address of a scheduler or its .json file."""
+    if not isinstance(scheduler, str):
+        return distributed.Client(scheduler)
     try:
-        if place.endswith(".json"):
-            _await(Path(place))
-            return distributed.Client(scheduler_file=place, timeout=_TO_CONNECT)
-        address = place if "://" in place else f"tcp://{place}"
+        if scheduler.endswith(".json"):
+            _await(Path(scheduler))
+            return distributed.Client(scheduler_file=scheduler, timeout=_TO_CONNECT)
+        address = scheduler if "://" in scheduler else f"tcp://{scheduler}"
         return distributed.Client(address, timeout=_TO_CONNECT)
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"no Dask scheduler answers at {place!r} ({' '.join(str(error).split())}); start one "
-            "with `dask scheduler` and give its address, e.g. dask://host:8786",
+            f"no Dask scheduler answers at {scheduler!r} ({' '.join(str(error).split())}); start "
+            "one with `dask scheduler` and give its address, e.g. dask://host:8786",
             code="no-dask-scheduler",
         ) from None
 
 
 def _await(file: Path) -> None:
-    """Wait until a scheduler that is starting has written its file; Dask itself would wait forever.
-    Raise FileNotFoundError after `_TO_CONNECT`."""
+    """Wait until a starting scheduler has written its file, at most `_TO_CONNECT`."""
+    # Dask itself would wait forever.
     from dask.utils import parse_timedelta
 
     deadline = time.monotonic() + parse_timedelta(_TO_CONNECT)

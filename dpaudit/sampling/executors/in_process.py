@@ -61,8 +61,7 @@ _MAX_NAMED = 3
 
 
 class _StayError(Exception):
-    """Raised if this process has to draw alone. The message is the reason, for a note to the user;
-    it is empty if no note is needed."""
+    """Raised if this process has to draw alone; the message is a note to the user, or empty."""
 
 
 class InProcess(WorkerPool):
@@ -78,7 +77,7 @@ class InProcess(WorkerPool):
         self._sendable: object = None  # the last measure that could be pickled
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
-        return self._drawn(iter(chunks))
+        return self._results(iter(chunks))
 
     def close(self, *, in_order: bool) -> None:
         if self._pool is not None:
@@ -87,7 +86,7 @@ class InProcess(WorkerPool):
     def settle(self) -> None:
         self._look(_FIRST_SECONDS_LARGE if _is_large() else 0.0)
 
-    def _drawn(self, source: Iterator[Chunk[Any]]) -> Iterator[Any]:
+    def _results(self, source: Iterator[Chunk[Any]]) -> Iterator[Any]:
         for chunk in source:
             if isinstance(chunk, ToTime):  # these draws measure the speed of all processes
                 self._look(0.0)
@@ -102,8 +101,7 @@ class InProcess(WorkerPool):
             self._look(_FIRST_SECONDS_LARGE if _is_large() else _FIRST_SECONDS)
 
     def _can_send(self, chunk: Chunk[Any]) -> bool:
-        """Return whether workers draw `chunk`. If it has a rule of the user's own attack that
-        cannot be pickled, this process makes all further draws."""
+        """Return whether workers draw `chunk`; if its rule cannot be pickled, none will."""
         if self._pool is not None and isinstance(chunk, ToCount):
             if chunk.measure is self._sendable:
                 return True
@@ -115,8 +113,7 @@ class InProcess(WorkerPool):
         return self._pool is not None
 
     def _look(self, first_seconds: float) -> None:
-        """Move to worker processes if this process has drawn for `first_seconds` and moving would
-        save time."""
+        """Move to worker processes if moving would save time after `first_seconds`."""
         speed, left = self._speed, self._setup.left
         if self._pool is not None or not self._may_move or left is None or speed.rate == 0.0:
             return
@@ -177,11 +174,9 @@ class InProcess(WorkerPool):
 
 
 class _Speed:
-    """Draws chunks in this process, and measures how fast.
+    """Draws chunks in this process, and measures how fast."""
 
-    rate: draws per second in the last chunk; 0 if it is not known yet.
-    seconds: wall time of drawing so far.
-    """
+    # `rate`: draws per second in the last chunk; 0 if it is not known yet.
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
@@ -190,7 +185,7 @@ class _Speed:
 
     def drawn(self, chunk: Chunk[Any]) -> Any:
         """Return the result of a chunk, and update the speed."""
-        start, busy, before = time.perf_counter(), time.process_time(), self._compiled()
+        start, busy, earlier = time.perf_counter(), time.process_time(), self._compiled()
         result = self._sampler.draw(chunk)
         seconds = max(time.perf_counter() - start, 1e-9)
         self.seconds += seconds
@@ -201,7 +196,7 @@ class _Speed:
             # that makes many draws in a call.
             is_single = self._sampler.mechanism.interleaved
             self.rate = 1 / max(result.seconds, 1e-9) if is_single else 0.0
-        elif isinstance(chunk, ToProbe) or compiled > before:
+        elif isinstance(chunk, ToProbe) or compiled > earlier:
             pass
         elif compiled:  # on a busy machine, the fastest chunk shows the rate best
             self._chunks += 1
@@ -215,8 +210,8 @@ class _Speed:
         return self._busy / self.seconds
 
     def least_left(self) -> float:
-        """Return the least seconds of drawing that must be left to move. Each worker has to compile
-        a compiled mechanism, too."""
+        """Return the least seconds of drawing that must be left to move."""
+        # Each worker has to compile a compiled mechanism, too.
         least = _WORTHWHILE_SECONDS_LARGE if _is_large() else WORTHWHILE_SECONDS
         if not self._compiled():
             return least
@@ -227,10 +222,9 @@ class _Speed:
 
 
 def _test_keys(sampler: Sampler, chunk: ToLearn) -> KeyArray | None:
-    """Make the test draws twice in this process, and return their keys; None if they differ. Raise
-    _StayError if the mechanism must not run in several processes."""
+    """Return the keys of test draws made twice here, None if they differ; raises _StayError."""
     parts = sampler.mechanism.parts
-    before = kept_state(*parts)
+    state = kept_state(*parts)
     try:
         with Written() as once:
             keys = _keys(sampler.draw(chunk))
@@ -238,7 +232,7 @@ def _test_keys(sampler: Sampler, chunk: ToLearn) -> KeyArray | None:
             again = _keys(sampler.draw(chunk))
     except Exception as error:  # noqa: BLE001  # these draws do not belong to the audit
         raise _StayError(in_a_line(error)) from None
-    if names := changed(before, kept_state(*parts)):
+    if names := changed(state, kept_state(*parts)):
         listed = ", ".join(names[:_MAX_NAMED]) + (", …" if len(names) > _MAX_NAMED else "")
         raise _StayError(f"the mechanism keeps state between calls, which changed {listed}")
     if files := sorted(once.files & twice.files):
@@ -246,8 +240,8 @@ def _test_keys(sampler: Sampler, chunk: ToLearn) -> KeyArray | None:
     return keys if np.array_equal(keys, again) else None
 
 
-def _keys(drawn: Learning) -> KeyArray:
-    return drawn.fresh.release().outcomes.keys()
+def _keys(learning: Learning) -> KeyArray:
+    return learning.fresh.release().outcomes.keys()
 
 
 def _is_large() -> bool:
@@ -255,8 +249,7 @@ def _is_large() -> bool:
 
 
 def _is_in_no_file() -> bool:
-    """Return whether the running program is in no file, such as a program from standard input. A
-    new process could not import it."""
+    """Return whether no new process could import the program, such as one from standard input."""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     return main.__spec__ is None and file is not None and not Path(file).exists()

@@ -99,12 +99,12 @@ class NewProcesses:
         wanted, begun, limit = len(chunks), time.monotonic(), WAITING_SECONDS
         at_once = min(wanted, max(_MIN_PROCESSES, min(cores(), room_for(wanted))))
         running: dict[Future[_Reply], int] = {}
-        drawn: dict[int, Learning] = {}
+        learnings: dict[int, Learning] = {}
         hashes: dict[int, int] = {-1: hash(_TEXT)}  # of the auditing process, and of each new one
         with ThreadPoolExecutor(at_once) as threads:
             try:
                 begin = 0
-                while len(drawn) < wanted and time.monotonic() - begun < limit:
+                while len(learnings) < wanted and time.monotonic() - begun < limit:
                     while begin < wanted and len(running) < at_once:
                         try:
                             process = self._process(begin)
@@ -116,8 +116,8 @@ class NewProcesses:
                         number, reply = running.pop(future), future.result()
                         if isinstance(reply.drawn, str):
                             return Answers([], why=reply.drawn, failed=True)
-                        drawn[number], hashes[number] = reply.drawn, reply.hash
-                        if len(drawn) == 1:
+                        learnings[number], hashes[number] = reply.drawn, reply.hash
+                        if len(learnings) == 1:
                             is_slow = reply.importing > SLOW_IMPORT
                             wanted = min(wanted, FEWER_PROCESSES) if is_slow else wanted
                             rounds = -(-wanted // at_once)
@@ -127,13 +127,13 @@ class NewProcesses:
             finally:
                 for number in running.values():
                     self._processes.pop(number).close()
-        numbers = sorted(drawn)
+        numbers = sorted(learnings)
         shared = [hashes[number] for number in numbers if not _has_own_seed(number)]
         alike = tuple(
-            place for place, number in enumerate([-1, *numbers]) if hashes[number] in shared
+            index for index, number in enumerate([-1, *numbers]) if hashes[number] in shared
         )
-        why = "" if len(drawn) >= wanted else late(len(drawn))
-        return Answers([drawn[number] for number in numbers], alike, why)
+        why = "" if len(learnings) >= wanted else late(len(learnings))
+        return Answers([learnings[number] for number in numbers], alike, why)
 
     def close(self) -> None:
         """Kill all new processes."""
@@ -149,8 +149,7 @@ class NewProcesses:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reply:
-    """The draws of a new process, or an error in words, the seconds that its import took, and its
-    hash of `_TEXT`."""
+    """The draws of a new process, or an error in words, with its import time and its hash."""
 
     drawn: Learning | str
     importing: float = 0.0
@@ -162,10 +161,10 @@ class _NewProcess:
 
     def __init__(self, number: int) -> None:
         seed = os.environ.get(VARIABLE, "")
-        own = number + 1 if _has_own_seed(number) else 0
+        offset = number + 1 if _has_own_seed(number) else 0
         environment = {
             **os.environ,
-            VARIABLE: str((int(seed) if seed.isdecimal() else 0) + own),
+            VARIABLE: str((int(seed) if seed.isdecimal() else 0) + offset),
             SHIFT: str((number + 1) * _CLOCK_SHIFT),
         }
         program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
@@ -223,8 +222,7 @@ def _has_own_seed(number: int) -> bool:
 
 
 def _prepared(number: int, *, has_main: bool) -> dict[str, Any]:
-    """Return what a spawned process takes over from this process: its path, folder and, if the
-    mechanism is defined there, its main module."""
+    """Return what a spawned process takes over: path, folder and, if needed, main module."""
     from multiprocessing import spawn
 
     prepared = spawn.get_preparation_data(f"{WORKER}-new-{number}")
@@ -272,8 +270,7 @@ def _answer(prepared: dict[str, Any], request: bytes) -> _Reply:
 
 
 def _end_with_parent(requests: int) -> None:
-    """Wait until the auditing process closes the connection. Then kill this process and all
-    processes that it started."""
+    """Kill this process and all that it started when the auditing process disconnects."""
     closed = select.poll()
     closed.register(requests, 0)
     closed.poll()

@@ -67,7 +67,7 @@ class Recipe:
         dumps: function that pickles `make`.
         """
         try:
-            made = dumps(make)
+            factory = dumps(make)
         except Exception as error:  # a user's object may raise any exception when it is pickled
             raise UsageError(
                 f"the mechanism or a dataset cannot be sent to other processes ({error}); "
@@ -75,7 +75,7 @@ class Recipe:
                 code="not-picklable",
             ) from error
         origin = (_PROCESS, os.getpid(), threading.get_ident())
-        return cls(secrets.token_hex(8), made, origin, _versions())
+        return cls(secrets.token_hex(8), factory, origin, _versions())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,8 +110,8 @@ def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
         sampler = _sampler(recipe)
         start = time.perf_counter()
         with preserved(sampler.carried):
-            drawn = [sampler.draw(chunk) for chunk in chunks]
-        return Done(drawn, time.perf_counter() - start)
+            results = [sampler.draw(chunk) for chunk in chunks]
+        return Done(results, time.perf_counter() - start)
 
 
 def forget(run: str) -> None:
@@ -220,8 +220,7 @@ class Pool(WorkerPool):
                     future.cancel()
 
     def _sent(self, bundle: list[Chunk[Any]]) -> Future[Any]:
-        """Send a bundle. An executor that is broken is reported by the returned future, so that the
-        results before it are still used."""
+        """Send a bundle; the returned future reports a broken executor, after earlier results."""
         try:
             return self.submit(bundle)
         except BrokenExecutor as error:

@@ -41,18 +41,19 @@ _GRACE_SECONDS = 2.0
 
 
 class _Process(SpawnProcess):
-    """A process whose name tells that it is a worker, and which starts with SIGINT blocked: Ctrl-C
-    in a terminal reaches all processes, and is handled by the auditing process alone."""
+    """A worker process, which starts with SIGINT blocked."""
+
+    # Ctrl-C in a terminal reaches all processes, and is handled by the auditing process alone.
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{**settings, "name": WORKER})
 
     def start(self) -> None:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             super().start()
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 class _Context(SpawnContext):
@@ -168,10 +169,10 @@ def _executor(recipe: Recipe, workers: int, folder: str) -> tuple[_Context, Proc
 def _died(how: str, times: int) -> MechanismError:
     where = f"a worker process died while it drew ({how}; deaths in this audit: {times})"
     outcome = ", a crash of the mechanism counts as an outcome"
-    other = "; after another cause, such as too little memory, a run with "
+    cause = "; after another cause, such as too little memory, a run with "
     script = "; in a script, audits belong into `if __name__ == '__main__':`"
     isolated = where, "; with ", Name("isolate"), outcome
-    resumed = other, Name("journal"), " continues with ", Name("resume"), script
+    resumed = cause, Name("journal"), " continues with ", Name("resume"), script
     return MechanismError(*isolated, *resumed, code="worker-died")
 
 
@@ -183,17 +184,12 @@ _barrier: Barrier
 
 
 def _begin(
-    recipe: Recipe, folder: str, barrier: Barrier, told: Lock, show: Callable[..., None] | None
+    recipe: Recipe, folder: str, barrier: Barrier, lock: Lock, show: Callable[..., None] | None
 ) -> None:
-    """Prepare a worker process.
-
-    told: lock that is never released. The worker that acquires it logs warnings about slow calls,
-        which all workers would log otherwise.
-    show: function that replaces `warnings.showwarning`; None: do not replace it.
-    """
+    """Prepare a worker process; the one that acquires `lock` logs warnings about slow calls."""
     global _recipe, _folder, _barrier
     _recipe, _folder, _barrier = recipe, folder, barrier
-    Watch.may_warn = staticmethod(partial(told.acquire, False))
+    Watch.may_warn = staticmethod(partial(lock.acquire, False))
     Watch.warns_of_steps = False
     if show is not None:
         warnings.showwarning = show

@@ -160,7 +160,7 @@ def laplace_alone(x: float, rng: np.random.Generator) -> float:
     return float(x + rng.laplace())
 
 
-@pytest.mark.parametrize("moment", ["record", "_after"])
+@pytest.mark.parametrize("moment", ["record", "_log_gains"])
 def test_an_exception_within_the_bets_leaves_the_blocks_before(
     moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
