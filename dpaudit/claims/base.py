@@ -385,20 +385,20 @@ def described(kind: Any) -> dict[str, Parameter]:
     kind: class of the definition.
     """
     hints = get_type_hints(kind, include_extras=True)
-    return {one.name: hints[one.name].__metadata__[0] for one in fields(kind)}
+    return {parameter.name: hints[parameter.name].__metadata__[0] for parameter in fields(kind)}
 
 
 def why_misnamed(claim: PrivacyClaim) -> str | None:
     """Return the end of an error message if `own_lower` or `own_of_divergence` of a claim names a
     parameter that the definition does not have, else None."""
     known = described(type(claim))
-    found = [("own_lower", claim.own_lower(claim.point().epsilon, 0.0))]
+    bounds = [("own_lower", claim.own_lower(claim.point().epsilon, 0.0))]
     for order, _ in claim.divergences()[:1]:
-        found.append(("own_of_divergence", claim.own_of_divergence(order, 0.0)))
-    for method, own in found:
-        if own is not None and own[0] not in known:
+        bounds.append(("own_of_divergence", claim.own_of_divergence(order, 0.0)))
+    for method, bound in bounds:
+        if bound is not None and bound[0] not in known:
             return (
-                f"cannot be reported: its {method} names {own[0]!r}, which is no parameter of "
+                f"cannot be reported: its {method} names {bound[0]!r}, which is no parameter of "
                 f"{type(claim).__name__}; return one of: {', '.join(known)}"
             )
     return None

@@ -99,9 +99,9 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     if not claims:
         raise invalid("compose needs at least one claim")
     is_same = all(type(claim) is type(claims[0]) for claim in claims)
-    own = claims[0].composed(claims) if is_same else None
-    if own is not None:
-        return own
+    composed = claims[0].composed(claims) if is_same else None
+    if composed is not None:
+        return composed
     points = [claim.point() for claim in claims]
     delta = below_one(total(points, "delta"), "composition")
     return ApproximateDP(total(points, "epsilon"), delta)

@@ -196,8 +196,8 @@ class ComputationalDP(PointClaim):
         return getattr(self.adversary, "__qualname__", repr(self.adversary))
 
     def parameters(self) -> dict[str, Any]:
-        given = {"epsilon": self.epsilon, "delta": self.delta}
-        return {**given, "adversary": self.adversary_name} if self.adversary else given
+        parameters = {"epsilon": self.epsilon, "delta": self.delta}
+        return {**parameters, "adversary": self.adversary_name} if self.adversary else parameters
 
     def for_group(self, size: int) -> ComputationalDP:
         return ComputationalDP(*group_point(self.point(), size), self.adversary)

@@ -25,9 +25,7 @@ def _checked(name: str, table: Any) -> tuple[tuple[float, float], ...]:
         raise invalid(why) from None
     if not pairs:
         raise invalid(f"{name} must list at least one pair [ε, δ]")
-    checked = [
-        (checked_epsilon(f"{name}: ε", one), checked_delta(f"{name}: δ", two)) for one, two in pairs
-    ]
+    checked = [(checked_epsilon(f"{name}: ε", e), checked_delta(f"{name}: δ", d)) for e, d in pairs]
     return tuple(dict.fromkeys(checked))
 
 
@@ -80,8 +78,8 @@ class ProfileDP(PrivacyClaim):
         return tuple(ProfilePoint(*pair) for pair in self.guarantees)
 
     def describe(self) -> str:
-        first, others = self.point(), len(self.guarantees) - 1
-        more = f" and {others} other point{'s' * (others > 1)}" if others else ""
+        first, count = self.point(), len(self.guarantees) - 1
+        more = f" and {count} other point{'s' * (count > 1)}" if count else ""
         return f"({first.epsilon:.12g}, {first.delta:.12g})-DP{more}"
 
     def parameters(self) -> dict[str, Any]:

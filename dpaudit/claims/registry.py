@@ -115,10 +115,10 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     >>> make_claim({"sigma": 2.0}).describe()
     '0.5-Gaussian DP'
     """
-    given = {name: value for name, value in parameters.items() if value is not None}
+    values = {name: value for name, value in parameters.items() if value is not None}
     if definition is None:
-        definition = implied_definition(given)
-        if clash := conflict_message(given):
+        definition = implied_definition(values)
+        if clash := conflict_message(values):
             raise ClaimError(*clash, code="options-conflict")
     if definition not in DEFINITIONS:
         raise ClaimError(
@@ -126,10 +126,10 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
             + did_you_mean(definition, DEFINITIONS),
             code="definition-unknown",
         )
-    if definition == "pure" and given.get("delta") == 0:
-        del given["delta"]
-    _check_names(given, definition)
-    return DEFINITIONS[definition](**_converted(given, definition))
+    if definition == "pure" and values.get("delta") == 0:
+        del values["delta"]
+    _check_names(values, definition)
+    return DEFINITIONS[definition](**_converted(values, definition))
 
 
 def implied_definition(given: Mapping[str, Any]) -> str:
@@ -154,11 +154,11 @@ def conflict_message(given: Mapping[str, Any]) -> tuple[str, ...]:
     given: values by name of the parameter.
     """
     definition = implied_definition(given)
-    own = [name for name in given if name in _names(definition, telling=True)]
+    telling = [name for name in given if name in _names(definition, telling=True)]
     strays = [name for name in given if name not in _names(definition)]
-    for stray in strays if own else ():
+    for stray in strays if telling else ():
         if any(stray in _names(key, telling=True) for key in DEFINITIONS):
-            first, second = sorted((own[0], stray), key=list(given).index)
+            first, second = sorted((telling[0], stray), key=list(given).index)
             ending = " do not go together; give one of them"
             return Name(first), " and ", Name(second), ending
     return ()
@@ -172,7 +172,9 @@ def _joined(names: Iterable[str], by: str) -> list[str]:
 def required_parameters(definition: str) -> list[str]:
     """Return the names of the parameters of a definition that have no default."""
     return [
-        one.name for one in fields(cast(Any, DEFINITIONS[definition])) if one.default is MISSING
+        parameter.name
+        for parameter in fields(cast(Any, DEFINITIONS[definition]))
+        if parameter.default is MISSING
     ]
 
 
@@ -187,56 +189,47 @@ def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:
 
 
 def _names(definition: str, *, telling: bool = False) -> set[str]:
-    """Return the names of the parameters of a definition, and of their substitutes. A substitute
-    may be given in place of a parameter, such as sigma in place of mu.
-
-    telling: whether to return names only for parameters that imply the definition, as rho implies
-        zCDP; users who give such a parameter need not name the definition.
-    """
+    """Return the names of a definition's parameters (only telling ones) and substitutes."""
     about = _DESCRIBED[definition].items()
-    wanted = (_spellings(name, one) for name, one in about if one.is_telling or not telling)
+    wanted = (
+        _spellings(name, parameter)
+        for name, parameter in about
+        if parameter.is_telling or not telling
+    )
     return set().union(*wanted)
 
 
 def _spellings(name: str, about: Parameter) -> tuple[str, ...]:
-    """Return the name of a parameter and, if it has a substitute (a parameter that users may give
-    instead, such as sigma instead of mu), the name of the substitute."""
+    """Return the name of a parameter and, if it has a substitute, the name of the substitute."""
     return (name,) if about.instead is None else (name, about.instead.name)
 
 
-def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
-    """Return the values of the parameters of a definition, by name. If the user gave a substitute
-    in place of a parameter, such as sigma in place of mu, it is converted to the parameter.
-
-    given: values by name, as the user gave them.
-    definition: key of the definition.
-
-    Raises ClaimError if a parameter and its substitute are both given.
-    """
-    converted = dict(given)
+def _converted(values: dict[str, Any], definition: str) -> dict[str, Any]:
+    """Return the values by parameter, with substitutes converted. Raises ClaimError."""
+    converted = dict(values)
     for name, about in _DESCRIBED[definition].items():
-        other = about.instead
-        if other is None or other.name not in given:
+        substitute = about.instead
+        if substitute is None or substitute.name not in values:
             continue
-        if name in given:
+        if name in values:
             raise ClaimError(
-                *(Name(name), " and ", Name(other.name)),
-                f" say the same, {other.same}; give one of them",
+                *(Name(name), " and ", Name(substitute.name)),
+                f" say the same, {substitute.same}; give one of them",
                 code="options-conflict",
             )
-        converted[name] = other.convert(converted.pop(other.name))
+        converted[name] = substitute.convert(converted.pop(substitute.name))
     return converted
 
 
-def _check_names(given: dict[str, Any], definition: str) -> None:
+def _check_names(values: dict[str, Any], definition: str) -> None:
     about = _DESCRIBED[definition].items()
-    words = {name: _joined(_spellings(name, one), " or ") for name, one in about}
-    takes = [part for each in words.values() for part in (", ", *each)][1:]
+    words = {name: _joined(_spellings(name, parameter), " or ") for name, parameter in about}
+    takes = [part for spellings in words.values() for part in (", ", *spellings)][1:]
     every = {key: _names(key) for key in DEFINITIONS}
-    for name in given:
+    for name in values:
         if name not in every[definition]:
             is_known = any(name in names for names in every.values())
-            beside = given.keys() - {name}
+            beside = values.keys() - {name}
             fitting = set().union(*(names for names in every.values() if beside <= names))
             raise ClaimError(
                 *(Name(name) if is_known else repr(name), " is not a parameter of the "),
@@ -244,8 +237,8 @@ def _check_names(given: dict[str, Any], definition: str) -> None:
                 "" if is_known else did_you_mean(name, fitting),
                 code="parameter-unknown",
             )
-    absent = [words[name] for name in missing_parameters(given, definition)]
+    absent = [words[name] for name in missing_parameters(values, definition)]
     if absent:
-        needed = [part for each in absent for part in (" and ", *each)][1:]
+        needed = [part for spellings in absent for part in (" and ", *spellings)][1:]
         why = f"the {definition} definition needs "
         raise ClaimError(why, *needed, code="parameter-missing")

@@ -214,14 +214,9 @@ class ZeroConcentratedDP(PrivacyClaim):
 def _renyi_delta(
     order: float, divergence: float, epsilon: float, enough: float = math.inf
 ) -> float:
-    """Return the privacy profile at ε of two laws whose divergences are at most `divergence`.
-
-    The result is the largest p - e^ε q with D_a(p ‖ q) and D_a(q ‖ p) at most `divergence` (in
-    nats), where a = order. It is rounded up.
-
-    enough: if the result would be at least `enough`, any number of at least `enough` may be
-        returned, which saves time.
-    """
+    """Return sup p - e^ε q with D_a(p ‖ q), D_a(q ‖ p) ≤ divergence (in nats), rounded up."""
+    # If the result would be at least `enough`, any number of at least `enough` may be returned,
+    # which saves time.
     # The profile δ(ε) falls with ε. So for an ε above the limit, the returned δ is larger than
     # δ(ε). This is safe: a claim with a larger δ is harder to refute.
     epsilon = min(epsilon, _MAX_EPSILON)
@@ -241,14 +236,7 @@ def _renyi_delta(
 
 
 def _least_divergence(order: float, epsilon: float, delta: float) -> float:
-    """Return the smallest Rényi divergence, in nats, of two Bernoulli distributions whose
-    probabilities of 1, p and q, satisfy p - e^ε q = δ. Return inf if δ is not in (0, 1).
-
-    This is the inverse of `_renyi_delta` as a function of `divergence`, up to the error of a
-    numerical minimum: for the returned divergence, `_renyi_delta` returns δ.
-
-    order: order of the divergence.
-    """
+    """Return the smallest divergence, in nats, at which `_renyi_delta` is δ; inf without one."""
     factor, room = math.exp(min(epsilon, _MAX_EPSILON)), 1 - delta
     if not 0 < delta < 1:
         return math.inf
@@ -259,16 +247,14 @@ def _least_divergence(order: float, epsilon: float, delta: float) -> float:
 
     # The divergence is jointly quasi-convex in (p, q), so it has one minimum on the line p = δ +
     # e^ε q. `peak` finds it. The largest possible log q belongs to p = 1.
-    most = math.log(room / factor)
-    return -closeness(peak(closeness, most - 40.0, most, 1e-9))
+    largest = math.log(room / factor)
+    return -closeness(peak(closeness, largest - 40.0, largest, 1e-9))
 
 
 @lru_cache(maxsize=4096)
 def _concentrated_delta(rho: float, epsilon: float) -> float:
-    """Return an upper bound of the privacy profile of ρ-zCDP at ε. ρ-zCDP implies (a, ρa)-Rényi DP
-    for every order a, and the profile of each is an upper bound. The least of these bounds, over
-    the orders of `_orders`, is returned, rounded up.
-    """
+    """Return an upper bound of the privacy profile of ρ-zCDP at ε, rounded up."""
+    # ρ-zCDP implies (a, ρa)-Rényi DP for every order a, and the profile of each is a bound.
     orders, log_delta = _orders(rho, epsilon)
     least = math.exp(min(0.0, log_delta)) * (1 + 1e-12)
     for a in orders:
@@ -277,13 +263,10 @@ def _concentrated_delta(rho: float, epsilon: float) -> float:
 
 
 def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
-    """Return (orders, log δ). The orders are five Rényi orders to try in `_concentrated_delta`; δ
-    is an upper bound of the privacy profile of ρ-zCDP at ε, by a closed form.
-
-    The closed form is the conversion of Canonne, Kamath & Steinke 2020 (Prop. 12), at its best
-    order. The five orders are two orders near 1, which are best at small ε, two orders below the
-    best order of the closed form, and this best order.
-    """
+    """Return (Rényi orders to try in `_concentrated_delta`, log δ by a closed form)."""
+    # The closed form is the conversion of Canonne, Kamath & Steinke 2020 (Prop. 12), at its best
+    # order. The orders are two near 1, which are best at small ε, two below the best order of the
+    # closed form, and this best order.
 
     def log_delta(log_excess: float) -> float:
         a = 1 + math.exp(log_excess)
@@ -295,10 +278,7 @@ def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
 
 
 def _least_concentration(epsilon: float, delta: float) -> float:
-    """Return approximately the smallest ρ for which ρ-zCDP allows two coins with probabilities p
-    and q such that p - e^ε q = δ. This is the ρ at which `_concentrated_delta` is about δ. Return
-    inf if δ is not in (0, 1).
-    """
+    """Return approximately the ρ at which `_concentrated_delta` is δ; inf without one."""
     if not 0 < delta < 1:
         return math.inf
     orders: tuple[float, ...] = (1.001, 1.05, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -310,13 +290,7 @@ def _least_concentration(epsilon: float, delta: float) -> float:
 
 
 def _binary_divergence(p: float, q: float, order: float) -> float:
-    """Return D_a(p ‖ q) of two coins with probabilities p and q (Mironov 2017, Def. 3).
-
-    a = order. The result, in nats, is inf if q is 0 or 1 and p is different from q.
-
-    >>> round(_binary_divergence(0.75, 0.25, 2.0), 4)
-    0.8473
-    """
+    """Return D_a(p ‖ q) of two coins, in nats (Mironov 2017, Def. 3)."""
     if p == q:
         return 0.0
     if q in (0.0, 1.0):
@@ -331,15 +305,14 @@ def _binary_divergence(p: float, q: float, order: float) -> float:
 
 
 def _largest_p(q: float, order: float, divergence: float) -> float:
-    """Return the largest p ≥ q such that, for two coins with probabilities p and q, both D_a(p ‖ q)
-    and D_a(q ‖ p) are at most `divergence`. The result is rounded up."""
-    most = _larger_divergence(q, order)
+    """Return the largest p ≥ q with D_a(p ‖ q), D_a(q ‖ p) ≤ divergence, rounded up."""
+    larger_divergence = _larger_divergence(q, order)
 
     def excess(log_p: float) -> float:
         # Values of this function are cut off at `divergence + 0.001`: they can be very large if p
         # is near 1, and would slow down the search for its zero. The cut is above 0, so the zero
         # stays the same.
-        return min(most(math.exp(log_p)) - divergence, divergence + 1e-3)
+        return min(larger_divergence(math.exp(log_p)) - divergence, divergence + 1e-3)
 
     if excess(0.0) <= 0:
         return 1.0
@@ -347,18 +320,14 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
 
 
 def _larger_divergence(q: float, order: float) -> Callable[[float], float]:
-    """Return a function of p, for a fixed q: the larger of the Rényi divergences D_a(p ‖ q) and
-    D_a(q ‖ p) of two coins whose probabilities of heads are p and q, in nats. Logarithms of q are
-    computed in advance, since a privacy profile calls the function thousands of times.
-
-    q: probability of heads of the second coin.
-    order: the order a of the divergences.
-    """
+    """Return the function p ↦ max(D_a(p ‖ q), D_a(q ‖ p)) of two coins, in nats."""
+    # Logarithms of q are computed in advance, since a profile calls the function thousands of
+    # times.
     if not 0 < q < 1:
         return lambda p: max(_binary_divergence(p, q, order), _binary_divergence(q, p, order))
     less, log_q, log_not_q = 1 - order, math.log(q), math.log1p(-q)
 
-    def most(p: float) -> float:
+    def larger(p: float) -> float:
         if p == q:
             return 0.0
         if not 0 < p < 1:
@@ -369,7 +338,7 @@ def _larger_divergence(q: float, order: float) -> Callable[[float], float]:
         first, second = order * log_q + less * log_p, order * log_not_q + less * log_not_p
         return max(0.0, forwards, _log_add(first, second)) / (order - 1)
 
-    return most
+    return larger
 
 
 def _log_add(first: float, second: float) -> float:

@@ -55,7 +55,7 @@ def peak(
     least = tolerance / 4  # smallest distance between two points
     best = second = third = low + (1 - _GOLDEN) * (high - low)
     at_best = at_second = at_third = function(best)
-    step = before = 0.0
+    step = previous = 0.0
     # `not >=` is used instead of `<`, so that NaN does not end the search.
     while not at_best >= enough and abs(best - (low + high) / 2) + (high - low) / 2 > 2 * least:
         # Go from `best` to the top of the parabola through the three highest points. If the top
@@ -67,14 +67,14 @@ def peak(
         bend = 2 * (to_second - to_third)
         top = (best - third) * to_third - (best - second) * to_second
         leap = top / bend if bend else math.inf
-        before, last = step, before
+        previous, last = step, previous
         if abs(leap) < abs(last) / 2 and low < best + leap < high:
             step = leap
             if min(best + step - low, high - best - step) < 2 * least:
                 step = math.copysign(least, (low + high) / 2 - best)
         else:
-            before = (low if best > (low + high) / 2 else high) - best
-            step = (1 - _GOLDEN) * before
+            previous = (low if best > (low + high) / 2 else high) - best
+            step = (1 - _GOLDEN) * previous
         point = best + (step if abs(step) > least else math.copysign(least, step))
         value = function(point)
         if value >= at_best:

@@ -113,8 +113,8 @@ class FunctionalDP(PrivacyClaim):
 
     def profile(self, epsilon: float) -> float:
         factor = math.exp(min(epsilon, 700.0))
-        both = ((1 - b - factor * a, 1 - a - factor * b) for a, b in self._knots())
-        return min(1.0, max(0.0, *map(max, both)) + 1e-15)
+        deltas = ((1 - b - factor * a, 1 - a - factor * b) for a, b in self._knots())
+        return min(1.0, max(0.0, *map(max, deltas)) + 1e-15)
 
     def points(self) -> tuple[ProfilePoint, ...]:
         slopes = [slope for alpha in _ALPHAS for slope in _log_slopes(self._knots(), alpha)]
@@ -132,34 +132,26 @@ class FunctionalDP(PrivacyClaim):
 
 
 def _lines_below(function: TradeOff, name: str) -> Knots:
-    """Return the corners of a convex polygon below the trade-off function f = `function`.
-
-    f is evaluated on a grid. For four neighbouring points of the graph of f, a convex f lies,
-    between the second and the third point, above the line through the first two points and above
-    the line through the last two points. The intersection of both lines is a corner.
-
-    name: name of f in error messages.
-    """
+    """Return the corners of a convex polygon below the trade-off function."""
+    # For four neighbouring points of the graph of f, a convex f lies, between the second and the
+    # third point, above the line through the first two points and above the line through the last
+    # two points. The intersection of both lines is a corner.
     points = tuple((alpha, _evaluated(function, alpha, name)) for alpha in _grid())
     _check_shape(points, name)
     chords = tuple(pairwise(points))
-    corners = (_meeting(before, after) for before, after in zip(chords, chords[2:], strict=False))
+    corners = (_meeting(left, right) for left, right in zip(chords, chords[2:], strict=False))
     return ((0.0, max(0.0, _line(*chords[1], 0.0))), *corners, (1.0, 0.0))
 
 
-def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:
-    """Return the point in which two lines intersect. Each line goes through two known points of the
-    graph of f, a trade-off function. The lines intersect between the two pairs of points.
-
-    before, after: (left point, right point) on each line; `before` lies to the left of `after`.
-    """
-    steep, flat = _slope(*before), _slope(*after)
-    (left, high), (right, low) = before[1], after[0]
+def _meeting(left_chord: tuple[Knot, Knot], right_chord: tuple[Knot, Knot]) -> Knot:
+    """Return the point, between two chords of a trade-off function, in which their lines meet."""
+    steep, flat = _slope(*left_chord), _slope(*right_chord)
+    (left, high), (right, low) = left_chord[1], right_chord[0]
     if flat - steep <= 1e-12 * abs(steep):  # both chords are on a straight line
-        return left, min(high, _line(*after, left))
+        return left, min(high, _line(*right_chord, left))
     alpha = (low - high + steep * left - flat * right) / (steep - flat)
     alpha = min(max(alpha, left), right)
-    return alpha, max(0.0, min(_line(*before, alpha), _line(*after, alpha)))
+    return alpha, max(0.0, min(_line(*left_chord, alpha), _line(*right_chord, alpha)))
 
 
 def _slope(left: Knot, right: Knot) -> float:
@@ -213,11 +205,7 @@ def _check_shape(points: Knots, name: str) -> None:
 
 
 def _log_slopes(knots: Knots, alpha: float) -> list[float]:
-    """Return log |slope| of the edge of a piecewise linear trade-off function that contains α, or
-    of the two edges that meet if α is a corner. Edges with |slope| < 1 are left out.
-
-    knots: corners of the function's graph, in rising order of α.
-    """
+    """Return log |slope| ≥ 0 of the one or two edges of a piecewise linear f that contain α."""
     around = [pair for pair in pairwise(knots) if pair[0][0] <= alpha <= pair[1][0]]
     steep = [-_slope(*pair) for pair in around if pair[1][0] > pair[0][0]]
     return [math.log(slope) for slope in steep if slope >= 1]
@@ -290,8 +278,8 @@ class GaussianDP(PrivacyClaim):
 
         It is the largest μ whose privacy profile at ε is at most `delta_lower`.
         """
-        most = 4 * _MAX_MU
-        return "mu", largest_parameter(lambda mu: gaussian_delta(mu, epsilon), delta_lower, most)
+        largest = 4 * _MAX_MU
+        return "mu", largest_parameter(lambda mu: gaussian_delta(mu, epsilon), delta_lower, largest)
 
     def for_group(self, size: int) -> GaussianDP:
         """Return kμ-Gaussian DP for k = `size` records (Dong, Roth & Su 2022, Thm. 2.9)."""
@@ -384,14 +372,11 @@ def _normal_tail(x: float) -> float:
 
 @lru_cache(maxsize=256)
 def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
-    """Return the points of the privacy profile of μ-Gaussian DP that an audit may test.
-
-    The first point is best to detect a mechanism with 1.1 μ. To find its ε, the difference between
-    the δ of this mechanism and the claimed δ is divided by the standard deviation with which one
-    draw estimates this difference; ε is where the quotient is largest. The other points have ε = 0
-    or ε = m + t · μ ≥ 0 for t from 0 to 3, where m = μ²/2 is the mean and μ the standard deviation
-    of log P/Q under P.
-    """
+    """Return the points of the privacy profile of μ-Gaussian DP that an audit may test."""
+    # The first point is best to detect a mechanism with 1.1 μ: its ε has the largest quotient of
+    # the difference between the δ of this mechanism and the claimed δ, and the standard deviation
+    # with which one draw estimates it. The other points have ε = 0 or ε = m + t · μ ≥ 0 for t from
+    # 0 to 3, where m = μ²/2 is the mean and μ the standard deviation of log P/Q under P.
     larger = 1.1 * mu
 
     def evidence(epsilon: float) -> float:
@@ -403,8 +388,8 @@ def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
 
     last = mu * (4 + mu)
     best = max((last * step / 400 for step in range(401)), key=evidence)
-    others = [mu * (t + mu / 2) for t in (-mu / 2, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)]
-    epsilons = [best, *(epsilon for epsilon in others if epsilon >= 0)]
+    candidates = [mu * (t + mu / 2) for t in (-mu / 2, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)]
+    epsilons = [best, *(epsilon for epsilon in candidates if epsilon >= 0)]
     return tuple(ProfilePoint(epsilon, gaussian_delta(mu, epsilon)) for epsilon in epsilons)
 
 
@@ -541,9 +526,9 @@ def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
     >>> round(tradeoff(PureDP(math.log(3)), 0.25), 6)
     0.25
     """
-    own = claim.own_tradeoff(alpha)
-    if own is not None:
-        return own
+    value = claim.own_tradeoff(alpha)
+    if value is not None:
+        return value
     lines = ((1 - d - e * alpha, (1 - d - alpha) / e) for e, d in _points(claim))
     return max(0.0, *map(max, lines))
 
@@ -554,9 +539,7 @@ _ROUNDED_DOWN = 1e-13
 
 @lru_cache(maxsize=32)
 def _points(claim: PrivacyClaim) -> tuple[tuple[float, float], ...]:
-    """Return pairs (e^ε, δ(ε)) of a claim's privacy profile. The values of ε are those of a grid,
-    and those of the points (ε, δ) that an audit may test (`claim.points()`).
-    """
-    own = [min(point.epsilon, 700.0) for point in claim.points()]
+    """Return pairs (e^ε, δ(ε)) of a claim's profile, on a grid and at `claim.points()`."""
+    epsilons = [min(point.epsilon, 700.0) for point in claim.points()]
     grid = [_MAX_EPSILON * (step / _STEPS) ** 2 for step in range(_STEPS + 1)]
-    return tuple((math.exp(epsilon), claim.profile(epsilon)) for epsilon in {*own, *grid})
+    return tuple((math.exp(epsilon), claim.profile(epsilon)) for epsilon in {*epsilons, *grid})

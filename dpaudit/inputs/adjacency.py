@@ -61,9 +61,9 @@ class Users:
     def __post_init__(self) -> None:
         if not self.column:
             raise _invalid(" user needs the column of the users; write user:COLUMN")
-        for name, most in (("groups", self.groups), ("per_group", self.per_group)):
-            if most is not None and (type(most) is not int or most < 1):
-                raise _invalid(f" user: {name}={most!r} must be an integer above 0")
+        for name, limit in (("groups", self.groups), ("per_group", self.per_group)):
+            if limit is not None and (type(limit) is not int or limit < 1):
+                raise _invalid(f" user: {name}={limit!r} must be an integer above 0")
         if self.groups is not None and self.group is None:
             raise _invalid(
                 f" user: groups={self.groups} needs the column of the groups; add group: COLUMN"
@@ -73,8 +73,8 @@ class Users:
         """Return the columns and limits in the notation that follows `user:`, such as
         `id,group=city,groups=2`."""
         bounds = {"group": self.group, "groups": self.groups, "per_group": self.per_group}
-        given = [f"{name}={value}" for name, value in bounds.items() if value is not None]
-        return ",".join([self.column, *given])
+        limits = [f"{name}={value}" for name, value in bounds.items() if value is not None]
+        return ",".join([self.column, *limits])
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +172,11 @@ def _adjacency(kind: Any, distance: Any, base: Path | None = None) -> Adjacency:
 
 
 def _of_line(text: str) -> dict[str, Any]:
-    """Convert the part of a text after `user:`, such as `id,groups=2`, to a mapping such as
-    {"user": "id", "groups": 2}. Return the mapping."""
+    """Convert a text after `user:`, such as `id,groups=2`, to {"user": "id", "groups": 2}."""
     column, *bounds = (part.strip() for part in text.split(","))
     parts = [bound.partition("=") for bound in bounds]
-    found = {name.strip(): value.strip() for name, _, value in parts}
-    numbers = {name: int(one) if one.isdecimal() else one for name, one in found.items()}
+    settings = {name.strip(): value.strip() for name, _, value in parts}
+    numbers = {name: int(text) if text.isdecimal() else text for name, text in settings.items()}
     return {"user": column, **numbers}
 
 

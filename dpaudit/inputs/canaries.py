@@ -109,7 +109,11 @@ class Canaries:
             why = f"{len(candidates):,} candidates for {self.n:,} canaries; give one for each"
             raise UsageError(why, code="canaries-invalid")
         if isinstance(candidates, list | tuple):
-            return [one for one, is_in in zip(candidates, self.included, strict=True) if is_in]
+            return [
+                candidate
+                for candidate, is_in in zip(candidates, self.included, strict=True)
+                if is_in
+            ]
         return candidates[self.included]
 
     def gradients(self, clip: float, dim: int) -> NDArray[np.float32]:
@@ -162,7 +166,7 @@ class Canaries:
         DatasetError
             If the file cannot be written.
         """
-        rows = "".join(f"{place},{int(is_in)}\n" for place, is_in in enumerate(self.included))
+        rows = "".join(f"{canary},{int(is_in)}\n" for canary, is_in in enumerate(self.included))
         try:
             Path(file).write_text(f"{CANARY},{INCLUDED}\n{rows}", encoding="utf-8")
         except OSError as error:

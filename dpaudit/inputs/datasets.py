@@ -59,8 +59,8 @@ def load_dataset(
     Raises DatasetError, and TargetError for an invalid import path.
     """
     if form is not None and form in LIBRARIES:
-        found = _dereferenced(value, base, {".csv": read_columns}, elsewhere=elsewhere)
-        return frame(found, form, repr(_shown(value)), elsewhere=elsewhere)
+        content = _dereferenced(value, base, {".csv": read_columns}, elsewhere=elsewhere)
+        return frame(content, form, repr(_shown(value)), elsewhere=elsewhere)
     dataset = _dereferenced(value, base, {}, elsewhere=elsewhere)
     return array(dataset, repr(_shown(value))) if form in ARRAYS else dataset
 
@@ -75,18 +75,18 @@ def _dereferenced(
 
 
 def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
-    places = [Path(name)] if base is None else [Path(name), base / name]
-    if Path(name).suffix.lower() not in readers and any(one.is_dir() for one in places):
+    paths = [Path(name)] if base is None else [Path(name), base / name]
+    if Path(name).suffix.lower() not in readers and any(path.is_dir() for path in paths):
         raise DatasetError(
             f"dataset @{name} is a folder; name a file in it", code="file-unreadable"
         )
     reader = reader_for(name, readers, f"dataset @{name}")
     # Special files, such as devices, are accepted here, since the reader refuses them with a better
     # message.
-    file = next((one for one in places if one.exists() and not one.is_dir()), None)
+    file = next((path for path in paths if path.exists() and not path.is_dir()), None)
     if file is None:
-        where = " or ".join(dict.fromkeys(str(place.parent.resolve()) for place in places))
-        near = next(filter(None, map(near_file, places)), "")
+        where = " or ".join(dict.fromkeys(str(path.parent.resolve()) for path in paths))
+        near = next(filter(None, map(near_file, paths)), "")
         raise DatasetError(
             f"dataset @{name}: there is no such file in {where}.{near}", code="file-not-found"
         )

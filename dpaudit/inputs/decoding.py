@@ -72,12 +72,12 @@ def _float(text: str) -> float:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise MisleadingJson(f"the key {twice!r} is given twice; give it once", code="key-twice")
-    return found
+    return mapping
 
 
 def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "either") -> Any:
@@ -154,7 +154,9 @@ def refused(
     typed = text.strip()
     texts, keys = (dict.fromkeys(plain_texts(node, keys=keys)) for keys in (False, True))
     messages = [
-        _message(one, in_file=in_file or one != typed) for one in texts if _is_doubtful(one)
+        _message(scalar, in_file=in_file or scalar != typed)
+        for scalar in texts
+        if _is_doubtful(scalar)
     ]
     messages += [_message(key, in_file=True) for key in keys if _constant(key)]
     for key in dict.fromkeys(empty_keys(node)):
@@ -196,8 +198,8 @@ def _is_json(text: str) -> bool:
 
 def _message(text: str, form: str | None = None, *, read: str = "text here", in_file: bool) -> str:
     """Return the message for a text that looks like another value, which is written as `form`."""
-    other = "a tuple as {tuple: [1, 2]}" if text.startswith("(") else "its value in JSON or YAML"
-    form = form or _constant(text) or other
+    notation = "a tuple as {tuple: [1, 2]}" if text.startswith("(") else "its value in JSON or YAML"
+    form = form or _constant(text) or notation
     name = shortened(text)
     if read != "text here":
         return f"{name} is {read}; write {form}"
@@ -233,8 +235,7 @@ def _differs_in_python(text: str, value: Any) -> bool:
 
 
 def _are_alike(meant: Any, value: Any) -> bool:
-    """Return whether two values are the same. Two strings count as the same, since only their
-    quotes differ."""
+    """Return whether two values are the same. Two strings are, since only their quotes differ."""
     if isinstance(meant, list) and isinstance(value, list):
         return len(meant) == len(value) and all(map(_are_alike, meant, value))
     if isinstance(meant, Mapping) and isinstance(value, Mapping):

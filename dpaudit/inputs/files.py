@@ -183,9 +183,9 @@ def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
     """
     rows = _rows(file)
     names = header(rows[0]) if _has_header(rows) else None
-    kept = rows if names is None else rows[1:]
+    cells = rows if names is None else rows[1:]
     _check_missing(rows)
-    columns = [_typed(list(column)) for column in zip(*kept, strict=True)]
+    columns = [_typed(list(column)) for column in zip(*cells, strict=True)]
     if names is None:
         return [list(row) for row in zip(*columns, strict=True)]
     return dict(zip(names, columns or [[] for _ in names], strict=True))
@@ -228,14 +228,14 @@ def _rows(file: Path) -> CsvRows:
 
 
 def _check_missing(rows: CsvRows) -> None:
-    """Raise DatasetError if a column of numbers contains a word for missing values, such as NA.
-    Without this check, the word would turn the whole column into text."""
+    """Raise DatasetError if a column of numbers contains a word such as NA."""
+    # The word would turn the whole column into text.
     first = 1 if _has_header(rows) else 0
-    for place, column in enumerate(zip(*rows[first:], strict=True)):
+    for index, column in enumerate(zip(*rows[first:], strict=True)):
         words = {text.strip() for text in column} - {""}
         missing = sorted(words & _MISSING)
         if missing and words - _MISSING and all(map(_is_number, words - _MISSING)):
-            name = repr(rows[0][place].strip()) if first else str(place + 1)
+            name = repr(rows[0][index].strip()) if first else str(index + 1)
             raise malformed(
                 f"the column {name} holds {missing[0]} among numbers; leave the cell of a missing "
                 "value empty"
@@ -268,27 +268,25 @@ def number(text: str, kind: Callable[[str], float] = float) -> float:
     """
     if "_" in text:  # 1_000 may be an identifier; Python reads a number
         raise ValueError(text)
-    found = kind(text)
-    if isinstance(found, float) and math.isinf(found) and "inf" not in text.lower():
+    value = kind(text)
+    if isinstance(value, float) and math.isinf(value) and "inf" not in text.lower():
         raise DatasetError(
             f"{text.strip()} is larger than any float, 1.8e308; write inf",
             code="number-too-large",
         )
-    return found
+    return value
 
 
 _NUMBERS: tuple[Callable[[str], Any], ...] = (partial(number, kind=int), number)
 
 
 def _typed(texts: Sequence[str]) -> list[Any]:
-    """Convert all cells of a column to the first of these types that fits all of them: integer,
-    float, Boolean, text. Return the list of values. Empty cells become None."""
+    """Convert all cells to the first of integer, float, Boolean and text that fits all."""
     return _read(texts, (*_NUMBERS, lambda text: _TRUTH[text.lower()]))
 
 
 def _cell(text: str) -> Any:
-    """Return the value of a cell: an integer or a float if it is a number, None if it is empty,
-    else text."""
+    """Return the value of a cell: a number if it is one, None if it is empty, else text."""
     return _read([text], _NUMBERS)[0]
 
 

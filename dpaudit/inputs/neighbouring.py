@@ -87,20 +87,20 @@ def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
             code="adjacency-invalid",
         )
     try:
-        both = relation(d1, d2), relation(d2, d1)
+        results = relation(d1, d2), relation(d2, d1)
     except (Exception, SystemExit) as error:
         raise DatasetError(
             f"adjacency {words} failed for d1 = {short(d1)}, d2 = {short(d2)}: "
             f"{type(error).__name__}: {error}",
             code="adjacency-failed",
         ) from error
-    for value in both:
+    for value in results:
         if not isinstance(value, bool | np.bool_):
             raise DatasetError(
                 f"adjacency {words} returned {shortened(repr(value))}, not a bool",
                 code="adjacency-failed",
             )
-    first, second = map(bool, both)
+    first, second = map(bool, results)
     if first != second:
         raise DatasetError(
             f"adjacency {words} is not symmetric: relation(d1, d2) is {first} and "
@@ -111,11 +111,7 @@ def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
 
 
 def _doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
-    """Return None if two inputs are neighbours. If the relation cannot be checked for them, return
-    the reason in words. If they are not neighbours, raise DatasetError.
-
-    group: number of records in which the inputs may differ.
-    """
+    """Return None for neighbours, or why they cannot be checked. Raises DatasetError."""
     words = adjacency.describe()
     if adjacency.path:
         if group > 1:
@@ -146,31 +142,24 @@ def _no_neighbours(*parts: str) -> DatasetError:
 def _check_add_remove(first: Records, second: Records, group: int) -> str | None:
     only_first, only_second = exchanged(first, second)
     if only_first + only_second > group:
-        most = "one row" if group == 1 else f"in a group of {group} at most {group} rows"
+        limit = "one row" if group == 1 else f"in a group of {group} at most {group} rows"
         raise _no_neighbours(
             f"d1 has {counted(only_first, 'row')} that d2 does not have, and d2 has {only_second} "
-            f"that d1 does not have; add-remove means {most} more or less",
+            f"that d1 does not have; add-remove means {limit} more or less",
             *(_IF_REPLACED if only_first == only_second == 1 else ()),
         )
     return None if only_first + only_second else _OTHER_ORDER
 
 
 def _check_changed(first: Records, second: Records, adjacency: Adjacency, group: int) -> str | None:
-    """Return None if two datasets differ in at most the allowed number of records; else raise
-    DatasetError.
-
-    adjacency: relation `replace`, under which records may also change places, or `hamming`, under
-    which each record keeps its place.
-    group: size of the group for which the claim is made; 1 for neighbours. The relation's limit on
-    the number of changed records is multiplied by it.
-    """
+    """Raise DatasetError if two datasets differ in more records than allowed."""
     words = adjacency.describe()
     if len(first) != len(second):
         raise _no_neighbours(
             f"d1 has {counted(len(first), 'row')} and d2 {len(second)}; {words} keeps the number "
             "of rows (add-remove allows one more or less)"
         )
-    changed = sum(one != other for one, other in zip(first, second, strict=True))
+    changed = sum(left != right for left, right in zip(first, second, strict=True))
     allowed = group * adjacency.distance
     if changed <= allowed or (
         adjacency.kind == "replace" and exchanged(first, second)[0] <= allowed
@@ -202,22 +191,16 @@ def _check_users(d1: Any, d2: Any, users: Users, group: int) -> str | None:
             "one user more or less"
         )
     if len(changed) > group:
-        most = "one user" if group == 1 else f"in a group of {group} at most {group} users"
+        limit = "one user" if group == 1 else f"in a group of {group} at most {group} users"
         raise _no_neighbours(
             f"d1 and d2 differ in the rows of {counted(len(changed), 'user')}; adjacency user "
-            f"means all rows of {most} more or less"
+            f"means all rows of {limit} more or less"
         )
     return None if changed else _OTHER_ORDER
 
 
 def _check_contributions(name: str, rows: Sequence[Mapping[Any, Any]], users: Users) -> None:
-    """Raise DatasetError if a dataset does not fit the relation `user`: if a row lacks the column
-    of users or the column of groups (such as cities), or if a user has more rows, or rows in more
-    groups, than the relation allows.
-
-    name: name of the dataset, d1 or d2, for messages.
-    users: columns and limits of the relation.
-    """
+    """Raise DatasetError if a dataset lacks a column of `user`, or exceeds its limits."""
     for column in filter(None, (users.column, users.group)):
         row = next((row for row in rows if column not in row), None)
         if row is not None:
@@ -232,12 +215,12 @@ def _check_contributions(name: str, rows: Sequence[Mapping[Any, Any]], users: Us
         for row in rows
     )
     for (user, _), records in by_group.items():
-        groups = sum(one == user for one, _ in by_group) if users.groups else 0
+        groups = sum(member == user for member, _ in by_group) if users.groups else 0
         if records > (users.per_group or records):
-            most = f"{users.per_group} in one group" if users.group else f"{users.per_group}"
+            limit = f"{users.per_group} in one group" if users.group else f"{users.per_group}"
             raise _no_neighbours(
                 f"{name} has {counted(records, 'row')} of the user {user!r}; adjacency "
-                f"user:{users.describe()} allows at most {most}"
+                f"user:{users.describe()} allows at most {limit}"
             )
         if groups > (users.groups or groups):
             raise _no_neighbours(
@@ -247,10 +230,10 @@ def _check_contributions(name: str, rows: Sequence[Mapping[Any, Any]], users: Us
 
 
 def _by_user(rows: Sequence[Mapping[Any, Any]], users: Users) -> dict[Hashable, Counter[Hashable]]:
-    found: dict[Hashable, Counter[Hashable]] = {}
+    records: dict[Hashable, Counter[Hashable]] = {}
     for row in rows:
-        found.setdefault(comparable(row[users.column]), Counter())[comparable(row)] += 1
-    return found
+        records.setdefault(comparable(row[users.column]), Counter())[comparable(row)] += 1
+    return records
 
 
 def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
@@ -266,9 +249,9 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
     differences = _differences(first.ravel(), second.ravel())
     changed = int(np.count_nonzero(differences))
     if adjacency.kind == "coordinate" and changed > group:
-        most = "one" if group == 1 else f"in a group of {group} at most {group}"
+        limit = "one" if group == 1 else f"in a group of {group} at most {group}"
         raise _no_neighbours(
-            f"d1 and d2 differ in {changed} entries; adjacency coordinate means {most}"
+            f"d1 and d2 differ in {changed} entries; adjacency coordinate means {limit}"
         )
     # `order` is the p of the Lp norm of the adjacency. A group of k records may change k times,
     # each time by at most the allowed distance. So d1 and d2 are at most k times this distance
@@ -286,8 +269,7 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
 
 
 def _differences(first: Any, second: Any) -> Any:
-    """Return the differences between the entries of two arrays. The difference is 0 for equal
-    entries and for two NaNs, and ∞ if only one of the two entries is NaN."""
+    """Return the differences of two arrays: 0 for two NaNs, ∞ if only one is NaN."""
     equal = (first == second) | (np.isnan(first) & np.isnan(second))
     with np.errstate(invalid="ignore", over="ignore"):
         differences = np.where(equal, 0.0, first - second)
@@ -305,23 +287,14 @@ def _numeric(value: Any) -> Any:
 def _without(
     first: Any, second: Any, d1: Any, d2: Any, parts: str, adjacency: str, what: str
 ) -> str:
-    """Return a text that says why two inputs cannot be compared: in at least one of them, this
-    module found no rows (or no numbers, if the relation compares numbers).
-
-    Raises DatasetError instead if rows (or numbers) were found in one input, and the other input is
-    a single value or a mapping: then d1 and d2 are certainly not neighbours. An object of any other
-    type may have rows that this module cannot find, so d1 and d2 may be neighbours.
-
-    first, second: rows or numbers of d1 and of d2; None for an input in which none were found.
-    parts: "rows" or "numbers", the parts that the relation compares.
-    adjacency: name of the relation, for messages.
-    what: last words of the returned text, such as "has no rows to compare".
-    """
-    name, other, without = ("d1", "d2", d1) if first is None else ("d2", "d1", d2)
+    """Return why two inputs cannot be compared. Raises DatasetError for no neighbours."""
+    # An input that is neither a single value nor a mapping may have rows that this module cannot
+    # find, so d1 and d2 may be neighbours.
+    name, other_name, without = ("d1", "d2", d1) if first is None else ("d2", "d1", d2)
     both_lack = first is None and second is None
     if not both_lack and (is_scalar(without) or isinstance(without, Mapping)):
         raise _no_neighbours(
-            f"{other} has {parts}, and {name} = {short(without)} has none: they are no neighbours "
-            f"by {adjacency}. Give both inputs in one form, or leave out adjacency"
+            f"{other_name} has {parts}, and {name} = {short(without)} has none: they are no "
+            f"neighbours by {adjacency}. Give both inputs in one form, or leave out adjacency"
         )
     return f"{name} ({type(without).__name__}) {what}"

@@ -54,9 +54,9 @@ def describe_pair(d1: Any, d2: Any) -> str:
     """Return a short description of a pair, such as `d1 = 0, d2 = 1`. If the inputs are long lists
     that differ in one record, describe only the difference."""
     first, second = short(d1), short(d2)
-    is_cut = any(one.endswith("…") or one.startswith(_ARRAY) for one in (first, second))
-    found = difference(d1, d2) if is_cut else None
-    return found or f"d1 = {first}, d2 = {second}"
+    is_cut = any(text.endswith("…") or text.startswith(_ARRAY) for text in (first, second))
+    change = difference(d1, d2) if is_cut else None
+    return change or f"d1 = {first}, d2 = {second}"
 
 
 def short(value: Any) -> str:
@@ -84,10 +84,13 @@ def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
             f"d1 is {with_type(d1)}, and d2 is {with_type(d2)}: unless this is meant, give inputs "
             "of one type"
         )
-    first, second = (_columns(one) for one in (d1, d2))
-    for name, own, another, others in (("d1", first, "d2", second), ("d2", second, "d1", first)):
-        for column in own - others:
-            near = nearest(column, others - own)
+    first, second = (_columns(dataset) for dataset in (d1, d2))
+    for name, columns, another, other_columns in (
+        ("d1", first, "d2", second),
+        ("d2", second, "d1", first),
+    ):
+        for column in columns - other_columns:
+            near = nearest(column, other_columns - columns)
             if near is not None:
                 yield f"{name} has a column {column!r}, and {another} has {near!r}: name it alike"
                 return
@@ -102,7 +105,7 @@ def differ_in_type(d1: Any, d2: Any) -> bool:
     if _type_name(d1) != _type_name(d2):
         return True
     first, second = dict(_types(d1)), dict(_types(d2))
-    return any(first[place] != second[place] for place in first.keys() & second.keys())
+    return any(first[path] != second[path] for path in first.keys() & second.keys())
 
 
 def with_type(dataset: Any) -> str:
@@ -112,7 +115,7 @@ def with_type(dataset: Any) -> str:
     name, records = _type_name(dataset), dict(_types(dataset)).get(_RECORD, set())
     if name == "text":
         return f"text, {short(dataset)}"
-    listed = [one if one == "text" else f"{one}s" for one in sorted(records)]
+    listed = [kind if kind == "text" else f"{kind}s" for kind in sorted(records)]
     of = f" of {' and '.join(listed)}" if listed else ""
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}{of}, {short(dataset)}"
 
@@ -128,36 +131,32 @@ def _type_name(value: Any) -> str:
 
 
 def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
-    """Yield (place, types of the values at this place) for a dataset, its records, and each column
-    of its records. The types are a set of words. Null has no type.
-
-    A place is a tuple. For example, `("[]", "age")` is the column `age` of the records.
-    """
-    found: dict[tuple[Any, ...], set[str]] = {}
+    """Yield (path, types of the values at this path), such as (("[]", "age"), {"number"})."""
+    types_at: dict[tuple[Any, ...], set[str]] = {}
     stack: list[tuple[tuple[Any, ...], Any]] = [((), dataset)]
-    seen = 0
-    while stack and seen < _MAX_VALUES:
-        place, value = stack.pop()
-        seen += 1
-        if place and value is not None:
-            found.setdefault(place, set()).add(_type_name(value))
+    visits = 0
+    while stack and visits < _MAX_VALUES:
+        path, value = stack.pop()
+        visits += 1
+        if path and value is not None:
+            types_at.setdefault(path, set()).add(_type_name(value))
         if isinstance(value, np.ndarray) and value.size and value.dtype.kind in _KINDS:
-            found.setdefault((*place, *_RECORD), set()).add(_KINDS[value.dtype.kind])
+            types_at.setdefault((*path, *_RECORD), set()).add(_KINDS[value.dtype.kind])
         elif isinstance(value, np.ndarray) and value.dtype == object:
-            stack += [((*place, *_RECORD), part) for part in value.ravel()[:_MAX_VALUES]]
+            stack += [((*path, *_RECORD), part) for part in value.ravel()[:_MAX_VALUES]]
         elif isinstance(value, list | tuple) and len(value) <= _MAX_VALUES:
-            stack += [((*place, *_RECORD), part) for part in value]
+            stack += [((*path, *_RECORD), part) for part in value]
         elif isinstance(value, Mapping):
-            stack += [((*place, key), part) for key, part in value.items()]
+            stack += [((*path, key), part) for key, part in value.items()]
         elif (frame := as_pandas(value)) is not None and frame.ndim == 2:
             kinds = {name: _column_types(column) for name, column in frame.items()}
-            found.update({(*place, name): types for name, types in kinds.items() if types})
-    yield from found.items()
+            types_at.update({(*path, name): types for name, types in kinds.items() if types})
+    yield from types_at.items()
 
 
 def _column_types(column: Any) -> set[str]:
-    """Return the set of the types of the cells in a pandas column. Missing cells are ignored, since
-    one missing cell may turn a column of integers into a column of floats."""
+    """Return the set of the types of the cells in a pandas column."""
+    # Missing cells are ignored, since one may turn a column of integers into a column of floats.
     cells, kind = column.dropna(), column.dtype.kind
     if kind == "O":
         return set(map(_type_name, cells.head(_MAX_VALUES)))
@@ -165,8 +164,7 @@ def _column_types(column: Any) -> set[str]:
 
 
 def _columns(dataset: Any) -> set[str]:
-    """Return the names of the columns that every record of a dataset has; an empty set if it is not
-    a table."""
+    """Return the names of the columns that every record has; an empty set without a table."""
     frame = as_pandas(dataset)
     if frame is not None and frame.ndim == 2:
         return {name for name in frame.columns if isinstance(name, str)}
@@ -204,25 +202,27 @@ def several_more(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
     if pair.adjacency is not None or group > 1 or not (_has_records(d1) and _has_records(d2)):
         return ()
     more = len(d1) - len(d2)
-    longer, other = ("d1", "d2") if more > 0 else ("d2", "d1")
-    return (SEVERAL.format(longer, abs(more), other),) if abs(more) > 1 else ()
+    longer, shorter = ("d1", "d2") if more > 0 else ("d2", "d1")
+    return (SEVERAL.format(longer, abs(more), shorter),) if abs(more) > 1 else ()
 
 
 def _is_replacement(d1: Any, d2: Any) -> bool:
-    """Return whether d2 equals d1 after one record is replaced. The order of the records does not
-    matter."""
+    """Return whether d2 equals d1, in any order, after one record is replaced."""
     if not (_has_records(d1) and _has_records(d2)) or len(d1) != len(d2):
         return False
-    first, second = (records_of(sorted(one, key=repr) if is_set(one) else one) for one in (d1, d2))
+    first, second = (
+        records_of(sorted(dataset, key=repr) if is_set(dataset) else dataset)
+        for dataset in (d1, d2)
+    )
     if first is None or second is None:
         return False
-    changed = sum(one != other for one, other in zip(first, second, strict=True))
+    changed = sum(left != right for left, right in zip(first, second, strict=True))
     return changed == 1 or (changed > 1 and exchanged(first, second) == (1, 1))
 
 
 def _has_records(dataset: Any) -> bool:
-    """Return whether a dataset is a collection of records, and not too large to be checked. A
-    mapping does not count as a collection, since it may be a single record."""
+    """Return whether a dataset is a collection of records of a size that can be checked."""
+    # A mapping may be a single record.
     if isinstance(dataset, np.ndarray) or as_pandas(dataset) is not None:
         return bool(dataset.ndim > 0 and dataset.size <= _MAX_VALUES)
     return (isinstance(dataset, list | tuple) or is_set(dataset)) and len(dataset) <= _MAX_VALUES

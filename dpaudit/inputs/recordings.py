@@ -33,16 +33,16 @@ _SHOWN_CHARACTERS = 60
 
 def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
     """Return (outputs for d1, outputs for d2), read from one file each. Raises DatasetError."""
-    one, other = _read(first), _read(second)
-    if _shape(one) != _shape(other):
+    first_outputs, second_outputs = _read(first), _read(second)
+    if _shape(first_outputs) != _shape(second_outputs):
         raise _invalid(
-            f"{first} holds {_shape(one)} and {second} {_shape(other)}; "
+            f"{first} holds {_shape(first_outputs)} and {second} {_shape(second_outputs)}; "
             "both must hold outcomes of the same mechanism"
         )
-    if isinstance(one, dict) and isinstance(other, dict):
-        _check_names(first, one)
-        other = {name: other[name] for name in one}
-    return _rows(one), _rows(other)
+    if isinstance(first_outputs, dict) and isinstance(second_outputs, dict):
+        _check_names(first, first_outputs)
+        second_outputs = {name: second_outputs[name] for name in first_outputs}
+    return _rows(first_outputs), _rows(second_outputs)
 
 
 def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
@@ -55,12 +55,12 @@ def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
     """
     table = read_columns(file)
     arms = column_of(file, table, column)
-    rest = {name: values for name, values in table.items() if name != column}
-    if not rest:
+    outputs = {name: values for name, values in table.items() if name != column}
+    if not outputs:
         raise _invalid(f"{file} has the column {column!r} only; add one with the outcomes")
-    _check_names(file, rest)
+    _check_names(file, outputs)
     is_d1 = [_arm(file, column, value) for value in plain_values(arms)]
-    return _rows(rest), np.array(is_d1, dtype=bool)
+    return _rows(outputs), np.array(is_d1, dtype=bool)
 
 
 def read_guesses(file: Path) -> Guesses:
@@ -72,14 +72,16 @@ def read_guesses(file: Path) -> Guesses:
     """
     table = read_columns(file)
     included = [
-        in_or_out(file, INCLUDED, one) for one in plain_values(column_of(file, table, INCLUDED))
+        in_or_out(file, INCLUDED, cell) for cell in plain_values(column_of(file, table, INCLUDED))
     ]
     guesses = [
-        None if one in _ABSTAINED or one != one else in_or_out(file, GUESS, one)
-        for one in plain_values(column_of(file, table, GUESS))
+        None if cell in _ABSTAINED or cell != cell else in_or_out(file, GUESS, cell)
+        for cell in plain_values(column_of(file, table, GUESS))
     ]
-    made = [(one, guess) for one, guess in zip(included, guesses, strict=True) if guess is not None]
-    return Guesses(len(included), len(made), sum(one is guess for one, guess in made))
+    pairs = [
+        (coin, guess) for coin, guess in zip(included, guesses, strict=True) if guess is not None
+    ]
+    return Guesses(len(included), len(pairs), sum(coin is guess for coin, guess in pairs))
 
 
 def read_columns(file: Path) -> Columns:
@@ -97,10 +99,10 @@ def _read(file: Path) -> Raw | Columns:
         raise DatasetError(f"{file} is a folder; name a file in it", code="file-unreadable")
     reader = reader_for(str(file), _READERS, str(file))
     with reading(file):
-        found: Raw | Columns = reader(file)
-    if len(next(iter(found.values()), []) if isinstance(found, dict) else found) == 0:
+        outputs: Raw | Columns = reader(file)
+    if len(next(iter(outputs.values()), []) if isinstance(outputs, dict) else outputs) == 0:
         raise DatasetError(f"{file} is empty; it must hold one output per row", code="file-empty")
-    return found
+    return outputs
 
 
 def _read_npy(file: Path) -> Raw | Columns:
@@ -123,9 +125,9 @@ def _read_csv(file: Path) -> Columns:
 
 def _header(cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
-    if len(names) == 1 and (other := re.search(r"[;\t]", names[0])):
+    if len(names) == 1 and (mark := re.search(r"[;\t]", names[0])):
         raise malformed(
-            f"the first line has no comma, but {other[0]!r}; separate columns by commas, and write "
+            f"the first line has no comma, but {mark[0]!r}; separate columns by commas, and write "
             "numbers with a decimal point"
         )
     if names and all(isinstance(_cell(name), float) for name in names):
@@ -150,8 +152,7 @@ def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]
 
 
 def _values(column: Sequence[str]) -> Raw:
-    """Return the cells of a column: as an array if all cells are numbers, else as a list, in which
-    None stands for an empty cell."""
+    """Return the cells of a column: an array of numbers, else a list with None if empty."""
     with suppress(ValueError):
         if not any("_" in cell for cell in column):  # Python would read 1_000 as a number
             return np.array(column, dtype=np.float64)
@@ -192,8 +193,7 @@ def _read_parquet(file: Path) -> Columns:
 
 
 def _arrow(column: Any) -> Raw:
-    """Return a column of an Arrow table as a list. Return an array instead if no cell is empty and
-    the type is Boolean, a float, or an integer of at most 32 bits."""
+    """Return a column of an Arrow table: a list, or an array of small numbers without gaps."""
     if column.null_count == 0 and str(column.type) in _ARROW_NUMBERS:
         return np.asarray(column.to_numpy())
     return list(column.to_pylist())
@@ -210,35 +210,32 @@ _READERS: Mapping[str, Callable[[Path], Raw | Columns]] = {
 }
 
 
-def _shape(found: Raw | Columns) -> str:
-    """Return a description of the outputs in a file, for messages, such as `the columns a, b` or
-    `single values`."""
-    if isinstance(found, dict):
-        return f"the columns {', '.join(sorted(found))}"
-    if isinstance(found, np.ndarray) and found.ndim > 1:
-        return f"arrays of shape {found.shape[1:]}".replace(",)", ")")
-    return "JSON values" if isinstance(found, list) else "single values"
+def _shape(outputs: Raw | Columns) -> str:
+    """Return a description of the outputs in a file, such as `the columns a, b`."""
+    if isinstance(outputs, dict):
+        return f"the columns {', '.join(sorted(outputs))}"
+    if isinstance(outputs, np.ndarray) and outputs.ndim > 1:
+        return f"arrays of shape {outputs.shape[1:]}".replace(",)", ")")
+    return "JSON values" if isinstance(outputs, list) else "single values"
 
 
 def _check_names(file: Path, table: Columns) -> None:
-    """Raise DatasetError if a column has no name, such as the index that pandas writes to CSV
-    files."""
+    """Raise DatasetError if a column has no name, such as the index that pandas writes."""
     if len(table) > 1 and "" in table:
-        place = list(table).index("") + 1
+        number = list(table).index("") + 1
         raise _invalid(
-            f"{file}: column {place} has no name; leave it out if it only numbers the rows "
+            f"{file}: column {number} has no name; leave it out if it only numbers the rows "
             "(pandas: to_csv(..., index=False)), else name it in the first line"
         )
 
 
-def _named(file: Path, found: Raw | Columns) -> Columns:
-    """Return the content of a file as a mapping from column name to values. Raises DatasetError if
-    the content has no column names."""
-    if isinstance(found, dict):
-        return found
-    if isinstance(found, list) and all(isinstance(row, dict) for row in found):
-        names = dict.fromkeys(name for row in found for name in row)
-        return {name: [row.get(name) for row in found] for name in names}
+def _named(file: Path, outputs: Raw | Columns) -> Columns:
+    """Return a file's content by column name. Raises DatasetError without names."""
+    if isinstance(outputs, dict):
+        return outputs
+    if isinstance(outputs, list) and all(isinstance(row, dict) for row in outputs):
+        names = dict.fromkeys(name for row in outputs for name in row)
+        return {name: [row.get(name) for row in outputs] for name in names}
     raise _invalid(
         f"{file} has no named columns; give .csv, .parquet, .jsonl with an object per line, or "
         ".npy of a structured array"
@@ -255,14 +252,13 @@ def column_of(file: Path, table: Columns, name: str) -> Raw:
     return table[name]
 
 
-def _rows(found: Raw | Columns) -> Raw:
-    """Return the outputs in a file: the values of its only column, or a structured array with one
-    field per column if there are several columns."""
-    if not isinstance(found, dict):
-        return found
-    if len(found) == 1:
-        return next(iter(found.values()))
-    columns = {name: _array(values) for name, values in found.items()}
+def _rows(outputs: Raw | Columns) -> Raw:
+    """Return the outputs in a file: its only column, or a structured array of several."""
+    if not isinstance(outputs, dict):
+        return outputs
+    if len(outputs) == 1:
+        return next(iter(outputs.values()))
+    columns = {name: _array(values) for name, values in outputs.items()}
     kinds = [(name, column.dtype, column.shape[1:]) for name, column in columns.items()]
     rows = np.empty(len(next(iter(columns.values()))), dtype=kinds)
     for name, column in columns.items():
@@ -285,13 +281,13 @@ def plain_values(values: Raw) -> list[Any]:
 
 
 def _arm(file: Path, column: str, value: Any) -> bool:
-    found = _ARMS.get(value) if isinstance(value, str | int | float) else None
-    if found is None or isinstance(value, bool):
+    is_d1 = _ARMS.get(value) if isinstance(value, str | int | float) else None
+    if is_d1 is None or isinstance(value, bool):
         raise _invalid(
             f"{file}: the column {column!r} holds {shown(value, _SHOWN_CHARACTERS)}; it must hold "
             "1 for outputs of d1 and 2 for outputs of d2"
         )
-    return found
+    return is_d1
 
 
 def in_or_out(file: Path, column: str, value: Any, row: int = 0) -> bool:
@@ -305,8 +301,8 @@ def in_or_out(file: Path, column: str, value: Any, row: int = 0) -> bool:
     empty = ", or empty where nothing was guessed" if column == GUESS else ""
     if value in (2, "2"):
         empty = "; if 1 means in, write 0 for 2; if 2 means in, write 0 for 1 and 1 for 2"
-    place = f" in row {row:,}" if row else ""
+    where = f" in row {row:,}" if row else ""
     raise _invalid(
-        f"{file}: the column {column!r} holds {shown(value, _SHOWN_CHARACTERS)}{place}; it must "
+        f"{file}: the column {column!r} holds {shown(value, _SHOWN_CHARACTERS)}{where}; it must "
         f"hold 1 (in) or 0 (out){empty}"
     )

@@ -187,51 +187,49 @@ def _is_list(dataset: Any) -> bool:
         return dataset.ndim > 0 and dataset.size <= _MAX_VALUES
     if not isinstance(dataset, list | tuple) or len(dataset) > _MAX_VALUES:
         return False
-    return sum(len(one) if isinstance(one, _SIZED) else 1 for one in dataset) <= _MAX_VALUES and (
-        sum(one.size for one in dataset if isinstance(one, np.ndarray)) <= _MAX_VALUES
+    return sum(
+        len(record) if isinstance(record, _SIZED) else 1 for record in dataset
+    ) <= _MAX_VALUES and (
+        sum(record.size for record in dataset if isinstance(record, np.ndarray)) <= _MAX_VALUES
     )
 
 
 def _alike(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """Return the number of equal items at the start of two sequences. Items are records, or
-    characters of texts."""
-    both = zip(first, second, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+    """Return the number of equal items at the start of two sequences."""
+    pairs = zip(first, second, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _changed(one: Any, other: Any) -> str:
-    """Return a description of how two records differ, such as `: age is 36 in d1, 41 in d2`. If
-    both records have the same parts (such as columns), the text names the parts that differ."""
-    parts = _parts(one, other)
+def _changed(first: Any, second: Any) -> str:
+    """Return how two records differ, such as `: age is 36 in d1, 41 in d2`."""
+    parts = _parts(first, second)
     if not parts:
-        return _is(one, other)
-    words = ", and ".join(f"{name}{_is(*both)}" for name, both in parts[:_MAX_NAMED])
+        return _is(first, second)
+    words = ", and ".join(f"{name}{_is(*values)}" for name, values in parts[:_MAX_NAMED])
     more = f" ({len(parts) - _MAX_NAMED} more differ)" if len(parts) > _MAX_NAMED else ""
     return f": {words}{more}"
 
 
-def _is(one: Any, other: Any) -> str:
-    """Return a text with both values, such as ` is 36 in d1, 41 in d2`. Of long values, only the
-    part around the first difference is shown."""
-    texts = [on_one_line(repr(value)) for value in (one, other)]
+def _is(first: Any, second: Any) -> str:
+    """Return ` is 36 in d1, 41 in d2`; long values are cut around the first difference."""
+    texts = [on_one_line(repr(value)) for value in (first, second)]
     alike = _alike(*texts)
     if alike >= _SHOWN_CHARACTERS - 1 and max(map(len, texts)) > _SHOWN_CHARACTERS:
         texts = [f"…{text[alike - _CHARACTERS_BEFORE :]}" for text in texts]
-    first, second = (shortened(text, _SHOWN_CHARACTERS) for text in texts)
-    return f" is {first} in d1, {second} in d2"
+    in_d1, in_d2 = (shortened(text, _SHOWN_CHARACTERS) for text in texts)
+    return f" is {in_d1} in d1, {in_d2} in d2"
 
 
-def _parts(one: Any, other: Any) -> list[tuple[str, tuple[Any, Any]]]:
-    """Return (name, (value in the first record, value in the second record)) for each part, such as
-    a column, in which two records differ. Return [] if the records do not have the same parts."""
+def _parts(first: Any, second: Any) -> list[tuple[str, tuple[Any, Any]]]:
+    """Return (name, (first, second)) for each part in which records differ; [] if unlike."""
     rows = (list, tuple)
-    if isinstance(one, Mapping) and isinstance(other, Mapping) and one.keys() == other.keys():
-        both = [(key, (value, other[key])) for key, value in one.items()]
-    elif isinstance(one, rows) and isinstance(other, rows) and len(one) == len(other):
-        both = [(f"[{place}]", pair) for place, pair in enumerate(zip(one, other, strict=True))]
+    if isinstance(first, Mapping) and isinstance(second, Mapping) and first.keys() == second.keys():
+        pairs = [(key, (value, second[key])) for key, value in first.items()]
+    elif isinstance(first, rows) and isinstance(second, rows) and len(first) == len(second):
+        pairs = [(f"[{index}]", pair) for index, pair in enumerate(zip(first, second, strict=True))]
     else:
         return []
-    apart = [(key, pair) for key, pair in both if comparable(pair[0]) != comparable(pair[1])]
+    apart = [(key, pair) for key, pair in pairs if comparable(pair[0]) != comparable(pair[1])]
     return [
         (
             shortened(key, _SHOWN_CHARACTERS)

@@ -59,12 +59,12 @@ class Reference:
         calls: whether to call an imported function and return its result, even if `called` is
         False.
         """
-        found = resolve(self.path)
-        if not self.called and not (calls and callable(found)):
-            return found
+        target = resolve(self.path)
+        if not self.called and not (calls and callable(target)):
+            return target
         try:
             with step(f"the call of {self!r}"):
-                return found()
+                return target()
         except (Exception, SystemExit) as error:
             raise DatasetError(
                 f"{self!r} failed: {type(error).__name__}: {error}; "
@@ -148,7 +148,7 @@ def _read(value: Any, text: Callable[[str], Any]) -> Any:
     if isinstance(value, str):
         return text(value)
     if isinstance(value, Mapping) and (form := _form(value)) is not None:
-        return _made(form, value[form], text)
+        return _value_of(form, value[form], text)
     if isinstance(value, Mapping):
         return {key: _read(part, text) for key, part in value.items()}
     return [_read(part, text) for part in value] if isinstance(value, list) else value
@@ -171,8 +171,10 @@ def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any
     if isinstance(value, Inline):
         return value.value(elsewhere=elsewhere)
     parts = value.values() if isinstance(value, Mapping) else value
-    made = [resolved(part, calls=calls, elsewhere=elsewhere) for part in parts]
-    return dict(zip(value, made, strict=True)) if isinstance(value, Mapping) else type(value)(made)
+    values = [resolved(part, calls=calls, elsewhere=elsewhere) for part in parts]
+    return (
+        dict(zip(value, values, strict=True)) if isinstance(value, Mapping) else type(value)(values)
+    )
 
 
 def references(value: Any) -> Iterator[Reference]:
@@ -199,20 +201,13 @@ def _text(text: str, base: Path | None) -> Any:
 
 
 def _form(value: Mapping[Any, Any]) -> str | None:
-    """Return the only key of a mapping if it is a notation, such as `tuple` in `{tuple: [0, 1]}`;
-    None for any other mapping."""
+    """Return the key of a notation, such as `tuple` in `{tuple: [0, 1]}`; None for others."""
     key = next(iter(value)) if len(value) == 1 else None
     return key if key in (_TUPLE, *FORMS) else None
 
 
-def _made(form: str, data: Any, text: Callable[[str], Any]) -> Any:
-    """Return the value that a notation such as `{tuple: [0, 1]}` stands for. Raises DatasetError
-    for unsuitable data.
-
-    form: key of the notation, such as `tuple`.
-    data: value at this key, such as [0, 1].
-    text: function that is called for each text in the data, and whose result replaces the text.
-    """
+def _value_of(form: str, data: Any, text: Callable[[str], Any]) -> Any:
+    """Return the value of a notation such as `{tuple: [0, 1]}`. Raises DatasetError."""
     if isinstance(data, Mapping) and set(data) == {form}:
         return {form: _read(data[form], text)}
     if form != _TUPLE:
@@ -255,21 +250,21 @@ def array(value: Any, words: str) -> NDArray[Any]:
     words: description of the value, for messages.
     """
     try:
-        found = np.asarray(value)
+        converted = np.asarray(value)
     except (ValueError, OverflowError) as error:
         is_ragged = "inhomogeneous" in str(error)
         why = "it has rows of several lengths" if is_ragged else str(error)
         raise DatasetError(
             f"dataset {words} cannot become an array: {why}", code="form-impossible"
         ) from None
-    if found.dtype == object:
-        holds = type(found.ravel()[0]).__name__ if found.size else "nothing"
+    if converted.dtype == object:
+        holds = type(converted.ravel()[0]).__name__ if converted.size else "nothing"
         raise DatasetError(
             f"dataset {words} cannot become an array of numbers (",
             *(Name("as"), f"); it holds {holds} values"),
             code="form-impossible",
         )
-    return found
+    return converted
 
 
 def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) -> Any:
@@ -302,8 +297,7 @@ def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) ->
 
 
 def _data(dataset: Any, words: str, name: str) -> Any:
-    """Convert a dataset to the content of a data frame: a mapping from column name to list, all of
-    equal length, or a list of rows of equal length. Raises DatasetError if that is impossible."""
+    """Convert a dataset to even columns by name or even rows. Raises DatasetError."""
     if isinstance(dataset, np.ndarray) and dataset.ndim == 2:
         return dataset.tolist()
     if isinstance(dataset, Mapping):

@@ -142,18 +142,17 @@ def compose(text: str) -> Any:
     with _loading(text) as loader:
         node = loader.get_single_node()
     nodes, size = ([], 0) if node is None else _all_nodes(node)
-    for each in nodes:
-        _check_tag(each)
-        _check_digits(each)
-        _check_keys(each)
+    for part in nodes:
+        _check_tag(part)
+        _check_digits(part)
+        _check_keys(part)
     _check_repeated(nodes, size)
     return node
 
 
 @contextmanager
 def _loading(text: str) -> Iterator[PlainLoader]:
-    """Provide a loader for a YAML text. Inside the context, replace the loader's exceptions by
-    YamlError."""
+    """Provide a loader for a YAML text, and replace its exceptions by YamlError."""
     loader = PlainLoader(text)
     try:
         yield loader
@@ -183,14 +182,14 @@ def _invalid(error: Any, text: str) -> YamlError:
 
 
 def _may_be_deep(text: str) -> bool:
-    """Return whether a text may have too many nested levels, so that the levels must be counted.
-    Counting takes time, and most texts have few brackets and little indentation."""
+    """Return whether a text may be nested so deeply that its levels must be counted."""
+    # Counting takes time, and most texts have few brackets and little indentation.
     return text.count("[") + text.count("{") > MAX_DEPTH or _INDENTED.search(text) is not None
 
 
 def _check_depth(text: str) -> None:
-    """Raise YamlError if a text has more than 200 nested levels. PyYAML's loader in C would
-    overflow the stack."""
+    """Raise YamlError if a text has more than 200 nested levels."""
+    # PyYAML's loader in C would overflow the stack.
     depth = 0
     with _loading(text) as loader:
         while loader.check_event():
@@ -221,11 +220,7 @@ def line_of(node: Any) -> int:
 
 
 def _all_nodes(root: Any) -> tuple[list[Any], int]:
-    """Return (list of all nodes of a document, size of the document after its aliases are replaced
-    by what they refer to).
-
-    Each node is listed once, before its children. The size counts values and characters.
-    """
+    """Return (all nodes, parents first, size in values and characters without aliases)."""
     nodes: list[Any] = []
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
@@ -254,12 +249,12 @@ def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
     node: root of the document. None for an empty document.
     """
     nodes = [] if node is None else _all_nodes(node)[0]
-    pairs = [pair for one in nodes if isinstance(one, yaml.MappingNode) for pair in one.value]
+    pairs = [pair for part in nodes if isinstance(part, yaml.MappingNode) for pair in part.value]
     names = {id(key) for key, _ in pairs}
-    for one in nodes:
-        is_text = isinstance(one, yaml.ScalarNode) and one.tag == "tag:yaml.org,2002:str"
-        if is_text and not one.style and (id(one) in names) is keys:
-            yield one.value
+    for part in nodes:
+        is_text = isinstance(part, yaml.ScalarNode) and part.tag == "tag:yaml.org,2002:str"
+        if is_text and not part.style and (id(part) in names) is keys:
+            yield part.value
 
 
 def empty_keys(node: Any) -> Iterator[str]:
@@ -268,9 +263,9 @@ def empty_keys(node: Any) -> Iterator[str]:
 
     node: root of the document. None for an empty document.
     """
-    for one in [] if node is None else _all_nodes(node)[0]:
-        if isinstance(one, yaml.MappingNode) and one.flow_style:
-            for key, value in one.value:
+    for part in [] if node is None else _all_nodes(node)[0]:
+        if isinstance(part, yaml.MappingNode) and part.flow_style:
+            for key, value in part.value:
                 is_scalar = isinstance(value, yaml.ScalarNode)
                 if is_scalar and not value.style and value.value == "":
                     yield key.value
@@ -283,12 +278,7 @@ def _children(node: Any) -> list[Any]:
 
 
 def _check_repeated(nodes: list[Any], size: int) -> None:
-    """Raise YamlError if a document grows too much when its aliases are replaced by the values that
-    they refer to.
-
-    nodes: all nodes of the document, the root first.
-    size: number of values and characters after the aliases are replaced.
-    """
+    """Raise YamlError if a document grows too much when its aliases are replaced."""
     repeated = size - sum(map(_own_size, nodes))
     if repeated > _MAX_REPEATED:
         raise _refused(
@@ -315,10 +305,10 @@ def _check_tag(node: Any) -> None:
 
 
 def _check_digits(node: Any) -> None:
-    most, digits = sys.get_int_max_str_digits(), len(node.value)
-    if node.tag == "tag:yaml.org,2002:int" and 0 < most < digits:
+    limit, digits = sys.get_int_max_str_digits(), len(node.value)
+    if node.tag == "tag:yaml.org,2002:int" and 0 < limit < digits:
         raise _refused(
-            f"a number of {digits:,} digits is too long, at most {most:,} are allowed; write it "
+            f"a number of {digits:,} digits is too long, at most {limit:,} are allowed; write it "
             "as 1e…, or use a function that makes the dataset (import:package.module:name)",
             line_of(node),
         )

@@ -44,24 +44,20 @@ def made_from(name: str, known: Callable[[str], Column]) -> Column:
         return types_of(known(name), column)
     if prefix == SIGN:
         return signs_of(column)
-    return kinds_of(column) if prefix == KIND else _seen(column, prefix)
+    return kinds_of(column) if prefix == KIND else _aspect_of(column, prefix)
 
 
 @lru_cache(maxsize=1024)  # every block of draws has the same columns
 def prefix_of(name: str) -> str | None:
     """Return the prefix of the name of a computed column, such as `kind of `; None for the name of
     any other column."""
-    return next((one for one in (KIND, OF_TYPE, SIGN, *ASPECTS) if name.startswith(one)), None)
+    return next(
+        (prefix for prefix in (KIND, OF_TYPE, SIGN, *ASPECTS) if name.startswith(prefix)), None
+    )
 
 
-def _seen(column: Column, name: str) -> Column:
-    """Return a column in which a property, such as the lowest set bit, replaces each number.
-
-    The text "zero" replaces zeros, and the text "infinite" replaces infinite numbers. Entries that
-    are not numbers stay as they are.
-
-    name: name of the property, such as `lowest set bit of `; a key of `ASPECTS`.
-    """
+def _aspect_of(column: Column, name: str) -> Column:
+    """Return a column in which a property, such as the lowest set bit, replaces each number."""
     numbers, labels = column.numbers, (*column.labels, "zero", "infinite")
     codes = np.zeros(len(numbers), dtype=np.int32)
     if column.codes is not None:
@@ -69,14 +65,14 @@ def _seen(column: Column, name: str) -> Column:
     codes[(codes == 0) & (numbers == 0)] = len(labels) - 1
     codes[(codes == 0) & np.isinf(numbers)] = len(labels)
     usual = np.flatnonzero(codes == 0)
-    found = ASPECTS[name](numbers[usual])
+    entries = ASPECTS[name](numbers[usual])
     values = np.full(len(numbers), np.nan)
-    values[usual] = found.numbers
-    if found.codes is not None:
-        codes[usual] = np.where(found.codes > 0, found.codes + len(labels), 0)
+    values[usual] = entries.numbers
+    if entries.codes is not None:
+        codes[usual] = np.where(entries.codes > 0, entries.codes + len(labels), 0)
     if not codes.any():
         return Column(f"{name}{column.name}", values)
-    return Column(f"{name}{column.name}", values, codes, (*labels, *found.labels))
+    return Column(f"{name}{column.name}", values, codes, (*labels, *entries.labels))
 
 
 def _highest(numbers: FloatArray) -> Codes:
@@ -91,15 +87,14 @@ def _lowest(numbers: FloatArray) -> Codes:
 
 
 def _span(numbers: FloatArray) -> Entries:
-    """Return, for each number, a text with its sign, its highest set bit and its lowest set bit,
-    such as `-2^3 to 2^-1` for -8.5."""
+    """Return the sign, highest and lowest set bit of each number, `-2^3 to 2^-1` for -8.5."""
     highest = _highest(numbers)
     length = highest - _lowest(numbers)
     # Pack three facts into one integer, so that np.unique finds the distinct combinations: sign,
     # highest bit, and distance of highest and lowest bit (at most 52, so 6 bits suffice).
     spans = ((highest * 64 + length) << 1) | (numbers < 0)
-    distinct, places = np.unique(spans, return_inverse=True)
-    return _labels(places, map(_span_word, distinct.tolist()))
+    distinct, indices = np.unique(spans, return_inverse=True)
+    return _labels(indices, map(_span_word, distinct.tolist()))
 
 
 def _span_word(span: int) -> str:
@@ -109,54 +104,50 @@ def _span_word(span: int) -> str:
 
 
 def _decimal_places(numbers: FloatArray) -> Entries:
-    places, _ = _decimals(numbers)
-    return Entries(places.astype(np.float64), (places == _FULL).astype(np.int32), (_AS_MANY,))
+    decimals, _ = _decimals(numbers)
+    return Entries(decimals.astype(np.float64), (decimals == _FULL).astype(np.int32), (_AS_MANY,))
 
 
 def _last_decimal(numbers: FloatArray) -> Entries:
-    """Return, for each number, a text with only its last decimal digit other than 0, such as `0.05`
-    for 1.15."""
-    places, digits = _decimals(numbers)
-    distinct, found = np.unique(places * 10 + digits, return_inverse=True)
-    return _labels(found, map(_decimal_word, distinct.tolist()))
+    """Return the last decimal digit other than 0 of each number, such as `0.05` for 1.15."""
+    decimals, digits = _decimals(numbers)
+    distinct, indices = np.unique(decimals * 10 + digits, return_inverse=True)
+    return _labels(indices, map(_decimal_word, distinct.tolist()))
 
 
 def _decimal_word(decimal: int) -> str:
-    place, digit = divmod(decimal, 10)
-    return f"{Decimal(digit).scaleb(-place):f}" if digit else _AS_MANY
+    decimals, digit = divmod(decimal, 10)
+    return f"{Decimal(digit).scaleb(-decimals):f}" if digit else _AS_MANY
 
 
-def _labels(places: Codes, labels: Iterable[str]) -> Entries:
-    return Entries(np.full(len(places), np.nan), (places + 1).astype(np.int32), tuple(labels))
+def _labels(indices: Codes, labels: Iterable[str]) -> Entries:
+    return Entries(np.full(len(indices), np.nan), (indices + 1).astype(np.int32), tuple(labels))
 
 
 def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
-    """Return (number of decimal places, last digit other than 0) of each number, as two arrays.
-
-    Trailing zeros do not count, also before the decimal point: 0.25 has 2 decimal places, 300 has
-    -2. A number with more than 15 digits gets `_FULL` (16) decimal places, and 0 as its last digit.
-    """
-    places = np.full(len(numbers), _FULL, dtype=np.int64)
+    """Return (number of decimal places, last digit other than 0) of each number."""
+    # Trailing zeros do not count, also before the decimal point: 0.25 has 2 decimal places, 300 has
+    # -2. A number with more than 15 digits gets `_FULL` places, and 0 as its last digit.
+    decimals = np.full(len(numbers), _FULL, dtype=np.int64)
     scaled = np.zeros(len(numbers), dtype=np.int64)
-    rest = _with_few_digits(numbers)
-    for place in range(_FULL):
-        left = numbers[rest]
-        ends = np.rint(left * 10.0**place) / 10.0**place == left
-        ending = rest[ends]
-        places[ending] = place
-        scaled[ending] = np.rint(np.abs(numbers[ending]) * 10.0**place).astype(np.int64)
-        rest = rest[~ends]
-    tens = np.flatnonzero(places == 0)
+    pending = _with_few_digits(numbers)
+    for count in range(_FULL):
+        left = numbers[pending]
+        ends = np.rint(left * 10.0**count) / 10.0**count == left
+        ending = pending[ends]
+        decimals[ending] = count
+        scaled[ending] = np.rint(np.abs(numbers[ending]) * 10.0**count).astype(np.int64)
+        pending = pending[~ends]
+    tens = np.flatnonzero(decimals == 0)
     while len(tens):
         tens = tens[scaled[tens] % 10 == 0]
         scaled[tens] //= 10
-        places[tens] -= 1
-    return places, scaled % 10
+        decimals[tens] -= 1
+    return decimals, scaled % 10
 
 
 def _with_few_digits(numbers: FloatArray) -> Codes:
-    """Return the indices into `numbers` of the entries that are exactly the float of a decimal
-    number with at most 15 digits and at most 15 decimal places, such as 0.25 or 1200."""
+    """Return the indices of floats of decimals with at most 15 digits and 15 decimal places."""
     digits = np.floor(np.log10(np.abs(numbers))) + 1
     powers = 10.0 ** np.clip(_DIGITS - digits, 0, _DIGITS)
     nearest = np.rint(numbers * powers)

@@ -105,20 +105,20 @@ class Path:
     contents: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        name, whole = self.word, "" if self.parent is None else self.parent.name
+        name, parent_name = self.word, "" if self.parent is None else self.parent.name
         texts = () if self.parent is None else self.parent.texts
         contents = () if self.parent is None else self.parent.contents
         if self.step in ("item", "key"):
-            name = f"{whole}[{name}]"
+            name = f"{parent_name}[{name}]"
         elif self.step == "attribute":
-            name = f"{whole}.{name}"
+            name = f"{parent_name}.{name}"
         elif self.step == "element":
-            name = f"element {name} of {whole}"
+            name = f"element {name} of {parent_name}"
         elif self.step == "content":
-            name, texts = f"{name}({whole})", (*texts, whole)
+            name, texts = f"{name}({parent_name})", (*texts, parent_name)
             contents = (*contents, self.word)
         elif self.step != "root":
-            name = f"{name} of {whole}"
+            name = f"{name} of {parent_name}"
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "depth", 0 if self.parent is None else self.parent.depth + 1)
         object.__setattr__(self, "texts", texts)
@@ -198,8 +198,8 @@ class Column:
         """Return a column with the same entries, without texts in `labels` that no entry uses."""
         codes, labels = self.codes, self.labels
         if codes is not None and len(codes) > 0:
-            used, places = np.unique(codes, return_inverse=True)
-            codes = (places + bool(used[0])).astype(np.int32)
+            used, indices = np.unique(codes, return_inverse=True)
+            codes = (indices + bool(used[0])).astype(np.int32)
             labels = tuple(labels[code - 1] for code in used if code)
         return Column(self.name, self.numbers, codes, labels)
 
@@ -236,8 +236,8 @@ class Part:
 def at(rows: RowArray | None, place: Sequence[int] | NDArray[np.int64]) -> RowArray:
     """Return `rows[place]`. If `rows` is None, which stands for all rows 0, 1, 2, ..., return
     `place` itself as an array."""
-    places = np.asarray(place, dtype=np.int32)
-    return places if rows is None else rows[places]
+    indices = np.asarray(place, dtype=np.int32)
+    return indices if rows is None else rows[indices]
 
 
 def quoted(text: str) -> str:
@@ -274,7 +274,7 @@ def number_writer(name: str) -> Callable[[float], str]:
 def duration_word(nanoseconds: float) -> str:
     """Return a duration as a text in the largest unit in which it is at least 1, such as `210 µs`
     for 210,000."""
-    scale, unit = next((one for one in _DURATIONS if abs(nanoseconds) >= one[0]), (1.0, "ns"))
+    scale, unit = next((entry for entry in _DURATIONS if abs(nanoseconds) >= entry[0]), (1.0, "ns"))
     return f"{number_word(nanoseconds / scale)} {unit}"
 
 
@@ -337,10 +337,10 @@ def recoded(
     labels: the column's own labels. Its code k stands for label number k, from 1.
     codes: the column's own codes, 0 for a number. None if all of its `size` entries are numbers.
     """
-    places = [0, *(known.setdefault(label, len(known) + 1) for label in labels)]
+    new_codes = [0, *(known.setdefault(label, len(known) + 1) for label in labels)]
     if codes is None:
         return np.zeros(size, dtype=np.int32)
-    return np.array(places, dtype=np.int32)[codes]
+    return np.array(new_codes, dtype=np.int32)[codes]
 
 
 def entry_keys(numbers: FloatArray, codes: CodeArray | None, known: KeyArray) -> KeyArray:
@@ -388,6 +388,6 @@ def find(keys: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.i
     it does not contain."""
     if len(keys) == 0:
         return np.zeros(len(wanted), dtype=np.intp)
-    place = np.searchsorted(keys, wanted)
-    place[place == len(keys)] = 0
-    return np.where(keys[place] == wanted, place, len(keys))
+    indices = np.searchsorted(keys, wanted)
+    indices[indices == len(keys)] = 0
+    return np.where(keys[indices] == wanted, indices, len(keys))

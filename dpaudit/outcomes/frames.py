@@ -103,7 +103,7 @@ def scalar_parts(value: Any) -> tuple[str, list[Any]] | None:
     pandas = sys.modules.get("pandas")
     name = type(value).__name__
     missing = () if pandas is None else (getattr(pandas, "NA", None), getattr(pandas, "NaT", None))
-    if any(value is one for one in missing if one is not None):
+    if any(value is constant for constant in missing if constant is not None):
         return "missing", [name, str(value)]
     if isinstance(value, datetime.datetime) and hasattr(value, "nanosecond"):
         moment: Any = value
@@ -132,16 +132,12 @@ def content(value: Any) -> bytes:
 
 
 def _library(kind: type, names: dict[str, list[str]]) -> str | None:
-    """Return the name of the library that defines a class or one of its bases, among the classes in
-    `names`. Return None if there is none.
-
-    names: maps the name of a library to the names of its classes.
-    """
+    """Return the library that defines a class or one of its bases; None without one."""
     for library, classes in names.items():
         module: Any = sys.modules.get(library)
-        for one in classes if module is not None else ():
-            found = getattr(module, one, None)
-            if isinstance(found, type) and issubclass(kind, found):
+        for class_name in classes if module is not None else ():
+            base = getattr(module, class_name, None)
+            if isinstance(base, type) and issubclass(kind, base):
                 return library
     return None
 
@@ -158,13 +154,12 @@ def _entries(series: Any) -> Entries:
 
 
 def _distinct(keys: list[Any]) -> list[Any]:
-    """Return keys without duplicates. A key that already occurs n times before in the list is
-    replaced by (key, n)."""
+    """Replace a key that occurs n times before in the list by (key, n)."""
     if len(set(keys)) == len(keys):
         return keys
-    seen: Counter[Any] = Counter()
-    found = []
+    counts: Counter[Any] = Counter()
+    distinct = []
     for key in keys:
-        found.append((key, seen[key]) if seen[key] else key)
-        seen[key] += 1
-    return found
+        distinct.append((key, counts[key]) if counts[key] else key)
+        counts[key] += 1
+    return distinct

@@ -76,15 +76,17 @@ class Bands:
             return TimedOutcomes(self(outcomes.outcomes), outcomes.nanoseconds)
         if isinstance(outcomes, Table):
             columns = tuple(map(self._of_column, outcomes.all_columns))
-            fixed = tuple((path, self._of_entry(path.name, one)) for path, one in outcomes.fixed)
+            fixed = tuple(
+                (path, self._of_entry(path.name, entry)) for path, entry in outcomes.fixed
+            )
             return Table(columns, outcomes.size, outcomes.paths, fixed)
         return self._of_long(outcomes) if isinstance(outcomes, LongTable) else outcomes
 
     def _of_column(self, column: Column) -> Column:
         if column.name not in self.names:
             return column
-        found = self._in_bands(column.numbers, column.codes, len(column.labels))
-        return Column(column.name, *found, (*column.labels, *self.labels))
+        entries = self._in_bands(column.numbers, column.codes, len(column.labels))
+        return Column(column.name, *entries, (*column.labels, *self.labels))
 
     def _of_entry(self, name: str, entry: str | float) -> str | float:
         if name not in self.names or isinstance(entry, str) or entry in self.alone:
@@ -112,32 +114,27 @@ class Bands:
     def _in_bands(
         self, numbers: FloatArray, codes: CodeArray | None, labels: int
     ) -> tuple[FloatArray, CodeArray]:
-        """Return (numbers, codes) of a column after its numbers are replaced by texts that name
-        intervals.
-
-        numbers, codes: the column's numbers and codes, as in `Column`.
-        labels: number of texts that the column has already. These texts have the codes 1 to
-        `labels`, and the texts for intervals get the codes from `labels` + 1 on.
-        """
+        """Return (numbers, codes) after texts that name intervals replace numbers."""
+        # The texts for intervals get the codes from `labels` + 1 on.
         # Add up Boolean masks, as bytes, to number the values. For columns of random entries,
         # np.where would take four times as long.
-        own = np.zeros(len(numbers), dtype=np.uint8)
+        positions = np.zeros(len(numbers), dtype=np.uint8)
         is_true = np.empty(len(numbers), dtype=bool)
-        for place, number in enumerate(self.alone, 1):
+        for position, number in enumerate(self.alone, 1):
             np.equal(numbers, number, out=is_true)
-            own += is_true.view(np.uint8) * np.uint8(place)
+            positions += is_true.view(np.uint8) * np.uint8(position)
         band = np.ones(len(numbers), dtype=np.uint8)
         for edge in self.edges:
             band += np.greater_equal(numbers, edge, out=is_true).view(np.uint8)
-        found = band.astype(np.int32)
-        found += np.int32(labels)
-        others = own > 0
+        new_codes = band.astype(np.int32)
+        new_codes += np.int32(labels)
+        is_kept = positions > 0
         if codes is not None:
-            others |= codes > 0
-        found *= ~others
+            is_kept |= codes > 0
+        new_codes *= ~is_kept
         if codes is not None:
-            found += codes
-        return np.array([np.nan, *self.alone]).take(own.astype(np.intp)), found
+            new_codes += codes
+        return np.array([np.nan, *self.alone]).take(positions.astype(np.intp)), new_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,50 +171,50 @@ class Alphabet:
     def __call__(self, column: Column) -> Symbols:
         """Return the small integer of each entry of a column, shape (outcomes,): its index in
         `values`, or `len(values)` for an entry that is not there."""
-        many = len(self.values)
+        size = len(self.values)
         known, lowest, steps = _reading(self)
         # Each comparison below gives a mask of entries (true or false). The mask, times a number,
-        # is added to `found` as bytes, in a fifth of the time of np.where. Sums in between may
+        # is added to `ranks` as bytes, in a fifth of the time of np.where. Sums in between may
         # overflow (they are modulo 256), but the final sum is right, since it is at most 255.
-        found = np.full(len(column.numbers), lowest, dtype=np.uint8)
-        is_true = np.empty(len(found), dtype=bool)
+        ranks = np.full(len(column.numbers), lowest, dtype=np.uint8)
+        is_true = np.empty(len(ranks), dtype=bool)
         as_bytes = is_true.view(np.uint8)
         for compare, number, rise in steps:
             compare(column.numbers, number, out=is_true)
             np.multiply(as_bytes, rise, out=as_bytes)
-            found += as_bytes
+            ranks += as_bytes
         if column.codes is not None:
             # An entry that is a text has NaN as its number, for which all comparisons above are
-            # false. So `found` still contains `lowest` there; replace it by the number of the text
+            # false. So `ranks` still contains `lowest` there; replace it by the number of the text
             # in `known`.
-            own = [known.get(label, 0) - lowest for label in column.labels]
-            found += np.array([0, *own]).astype(np.uint8).take(column.codes)
-        return np.subtract(np.uint8(many), found, out=found)
+            label_ranks = [known.get(label, 0) - lowest for label in column.labels]
+            ranks += np.array([0, *label_ranks]).astype(np.uint8).take(column.codes)
+        return np.subtract(np.uint8(size), ranks, out=ranks)
 
 
 @lru_cache(maxsize=1024)  # the same alphabets read every block of draws
-def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
-    """Return (known, start, steps), from which `Alphabet` computes a number r for each entry of a
-    column. The small integer of the entry is `len(values)` minus r.
-
-    known: maps each entry in `values` to its r; needed for texts. Any other text has r = 0.
-    start: r of a number for which no comparison in `steps` is true.
-    steps: (comparison, number, increase). If the comparison of an entry with the number is true,
-    the increase is added to r.
-    """
-    known = {value: len(own.values) - place for place, value in enumerate(own.values)}
-    if own.bands is None:
+def _reading(alphabet: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
+    """Return (known, start, steps), from which `Alphabet` computes a number for each entry."""
+    # The small integer of an entry is `len(values)` minus its number r. `known` maps entries to r,
+    # for texts (0 for any other text). A number has r = `start`, plus the increase of each step
+    # (comparison, number, increase) whose comparison is true.
+    known = {value: len(alphabet.values) - index for index, value in enumerate(alphabet.values)}
+    if alphabet.bands is None:
         numbers = [(value, rise) for value, rise in known.items() if isinstance(value, float)]
         return known, 0, [(np.equal, value, np.uint8(rise)) for value, rise in numbers]
-    edges, alone = own.bands.edges, own.bands.alone
-    by_band = [known.get(label, 0) for label in own.bands.labels]
+    edges, alone = alphabet.bands.edges, alphabet.bands.alone
+    by_band = [known.get(label, 0) for label in alphabet.bands.labels]
     rises = [upper - lower for lower, upper in pairwise(by_band)]
-    beside = [known.get(one, 0) - by_band[bisect_right(edges, one)] for one in alone]
+    beside = [known.get(number, 0) - by_band[bisect_right(edges, number)] for number in alone]
     steps: list[tuple[np.ufunc, float, int]] = [
         *((np.greater_equal, edge, rise) for edge, rise in zip(edges, rises, strict=True)),
-        *((np.equal, one, rise) for one, rise in zip(alone, beside, strict=True)),
+        *((np.equal, number, rise) for number, rise in zip(alone, beside, strict=True)),
     ]
-    return known, by_band[0], [(by, one, np.uint8(rise % 256)) for by, one, rise in steps if rise]
+    return (
+        known,
+        by_band[0],
+        [(by, number, np.uint8(rise % 256)) for by, number, rise in steps if rise],
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,9 +248,9 @@ class Known:
     def places(self, outcomes: Outcomes) -> PlaceArray:
         """Return the index of each outcome among the known outcomes, shape (outcomes,). An unknown
         outcome gets the index `len(keys)`."""
-        found = None if self.entries is None else self.entries.places(outcomes)
-        if found is not None:
-            return found
+        indices = None if self.entries is None else self.entries.places(outcomes)
+        if indices is not None:
+            return indices
         return find(self.keys, (outcomes if self.bands is None else self.bands(outcomes)).keys())
 
 
@@ -274,7 +271,7 @@ class Entries:
     symbols: Symbols
     # Cache of the result of `_tables`: a list that contains only this result; empty before the
     # first call.
-    _made: list[Tables] = field(default_factory=list, init=False, repr=False)
+    _cache: list[Tables] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def of(cls, known: Outcomes) -> Entries | None:
@@ -288,21 +285,21 @@ class Entries:
             return None
         columns, symbols, combinations = [], [np.empty((0, known.size), np.uint8)], 1
         for column in _columns(known):
-            own = Alphabet.of(column)
-            many = len(own.values)
-            combinations *= many
-            if many > _MAX_DISTINCT or combinations > _MAX_COMBINATIONS:
+            alphabet = Alphabet.of(column)
+            size = len(alphabet.values)
+            combinations *= size
+            if size > _MAX_DISTINCT or combinations > _MAX_COMBINATIONS:
                 return None
-            found = own(column)
-            if (found == many).any():
+            column_symbols = alphabet(column)
+            if (column_symbols == size).any():
                 return None
-            columns.append(own)
-            if many > 1:
-                symbols.append(found[None])
+            columns.append(alphabet)
+            if size > 1:
+                symbols.append(column_symbols[None])
         return cls(tuple(columns), _fixed(known), np.concatenate(symbols))
 
     def through(self, bands: Bands) -> Entries:
-        return replace(self, columns=tuple(one.through(bands) for one in self.columns))
+        return replace(self, columns=tuple(alphabet.through(bands) for alphabet in self.columns))
 
     def places(self, outcomes: Outcomes) -> PlaceArray | None:
         """Return the index of each outcome among the known outcomes, shape (outcomes,). An unknown
@@ -315,71 +312,63 @@ class Entries:
         if not isinstance(outcomes, Table) or _fixed(outcomes) != self.fixed:
             return None
         columns = _columns(outcomes)
-        if [column.name for column in columns] != [one.name for one in self.columns]:
+        if [column.name for column in columns] != [alphabet.name for alphabet in self.columns]:
             return None
         if any(len(column.labels) > outcomes.size for column in columns) or _has_signs(outcomes):
             return None
         numbers, is_other = np.zeros(outcomes.size, dtype=np.int32), np.zeros(outcomes.size, bool)
         tables, has_spare = iter(self._tables()), self._has_spare
         for alphabet, column in zip(self.columns, columns, strict=True):
-            many, symbols = len(alphabet.values), alphabet(column)
-            if many == 1 or not has_spare:
-                is_other |= symbols == many
-            if many > 1:
-                numbers *= many + has_spare
+            size, symbols = len(alphabet.values), alphabet(column)
+            if size == 1 or not has_spare:
+                is_other |= symbols == size
+            if size > 1:
+                numbers *= size + has_spare
                 numbers += symbols
                 table = next(tables)
                 if table is not None:
                     if not has_spare:  # the number of an unknown outcome may exceed the table
                         numbers *= ~is_other
                     numbers = table.take(numbers.astype(np.intp))
-        found = numbers.astype(np.intp)
-        return np.where(is_other, self.symbols.shape[1], found) if is_other.any() else found
+        indices = numbers.astype(np.intp)
+        return np.where(is_other, self.symbols.shape[1], indices) if is_other.any() else indices
 
     @property
     def _has_spare(self) -> bool:
-        """Whether each column with several distinct entries uses one more integer, which stands for
-        all entries that no known outcome has in this column.
-
-        True if there are too many combinations of entries for one lookup table, so that several
-        tables are used. The tables then map unknown outcomes to an index of their own. With one
-        table, `places` marks unknown outcomes in a mask instead.
-        """
-        return math.prod(len(one.values) for one in self.columns) > _MAX_TABLE
+        """Whether an additional integer in each column stands for all unknown entries."""
+        # With several lookup tables, the tables map unknown outcomes to an index of their own. With
+        # one table, `places` marks unknown outcomes in a mask instead.
+        return math.prod(len(alphabet.values) for alphabet in self.columns) > _MAX_TABLE
 
     def _tables(self) -> Tables:
-        """Return the lookup tables of `places`: an array or None for each column with at least two
-        distinct entries.
-
-        `places` maps the entries of an outcome to small integers, and combines the integers of the
-        first columns, one column at a time, into one number. If the next column would give more
-        than `_MAX_TABLE` different numbers, a table first replaces the numbers by smaller ones:
-        each combination that occurs in a known outcome gets a number of its own, and all other
-        combinations share one number. Columns after which no table is needed have None. The table
-        of the last column maps numbers to indices of known outcomes.
-        """
-        if self._made:
-            return self._made[0]
-        found: list[NDArray[np.int32] | None] = []
-        values = [len(one.values) for one in self.columns]
-        several = [many + self._has_spare for many in values if many > 1]
+        """Return the lookup tables of `places`, one or None per column of several entries."""
+        # `places` combines the integers of the first columns, one column at a time, into one
+        # number. If the next column would give more than `_MAX_TABLE` numbers, a table first
+        # replaces them by smaller ones: each combination in a known outcome gets a number of its
+        # own, and all others share one. The table of the last column maps numbers to indices of
+        # known outcomes.
+        if self._cache:
+            return self._cache[0]
+        tables: list[NDArray[np.int32] | None] = []
+        values = [len(alphabet.values) for alphabet in self.columns]
+        several = [size + self._has_spare for size in values if size > 1]
         known = self.symbols.shape[1]
         numbers, combinations = np.zeros(known, dtype=np.intp), 1
-        for place, (own, many) in enumerate(zip(self.symbols, several, strict=True), 1):
-            numbers, combinations = numbers * many + own, combinations * many
-            is_last = place == len(several)
-            if not is_last and combinations * several[place] <= _MAX_TABLE:
-                found.append(None)
+        for position, (symbols, size) in enumerate(zip(self.symbols, several, strict=True), 1):
+            numbers, combinations = numbers * size + symbols, combinations * size
+            is_last = position == len(several)
+            if not is_last and combinations * several[position] <= _MAX_TABLE:
+                tables.append(None)
                 continue
-            distinct, places = np.unique(numbers, return_inverse=True)
+            distinct, indices = np.unique(numbers, return_inverse=True)
             if is_last:
-                distinct, places = numbers, np.arange(known)
+                distinct, indices = numbers, np.arange(known)
             table = np.full(combinations, len(distinct), dtype=np.int32)
             table[distinct] = np.arange(len(distinct))
-            found.append(table)
-            numbers, combinations = places, len(distinct) + 1
-        self._made.append(tuple(found))
-        return self._made[0]
+            tables.append(table)
+            numbers, combinations = indices, len(distinct) + 1
+        self._cache.append(tuple(tables))
+        return self._cache[0]
 
     def __reduce__(self) -> tuple[type[Entries], tuple[object, ...]]:
         """Pickle the fields without the cached tables, which are much larger."""
@@ -387,9 +376,7 @@ class Entries:
 
 
 def _columns(table: Table) -> list[Column]:
-    """Return the columns on which the 64-bit hash of an outcome depends: columns of entries, and
-    columns of other properties of entries, such as types. The hash also depends on whether a zero
-    is 0.0 or -0.0, for which there is no separate column."""
+    """Return the columns on which the 64-bit hash of an outcome depends."""
     return [*table.all_columns, *(column for path, column in table.forms if path.is_in_keys)]
 
 
@@ -398,6 +385,5 @@ def _fixed(table: Table) -> tuple[tuple[Path, str | float], ...]:
 
 
 def _has_signs(table: Table) -> bool:
-    """Return whether a table contains -0.0. The hash of -0.0 differs from the hash of 0.0, although
-    the two are equal by ==."""
+    """Return whether a table contains -0.0, whose hash differs from the hash of 0.0."""
     return any(is_negative_zero(column.numbers) is not None for column in table.all_columns)

@@ -68,7 +68,7 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         names = [path.name for path in self.paths]
-        object.__setattr__(self, "index", {name: place for place, name in enumerate(names)})
+        object.__setattr__(self, "index", {name: index for index, name in enumerate(names)})
         keys = np.array([text_key(name) for name in names], dtype=np.uint64)
         object.__setattr__(self, "path_keys", keys)
         object.__setattr__(self, "label_keys", label_keys(self.labels))
@@ -77,7 +77,7 @@ class Vocabulary:
 @dataclass(frozen=True, slots=True, eq=False)
 class LongTable(Outcomes):
     """Outcomes of different shapes as one list of entries, with at most one entry for each outcome
-    and each path (place in the outcomes).
+    and each path.
 
     offsets: the entries `offsets[p]:offsets[p + 1]` belong to path number p, from 0. Shape (paths +
     1,).
@@ -96,8 +96,8 @@ class LongTable(Outcomes):
     size: int
 
     def trimmed(self) -> LongTable:
-        used, places = np.unique(self.codes, return_inverse=True)
-        codes = (places + bool(len(used) and used[0])).astype(np.int32)
+        used, indices = np.unique(self.codes, return_inverse=True)
+        codes = (indices + bool(len(used) and used[0])).astype(np.int32)
         labels = tuple(self.vocabulary.labels[code - 1] for code in used if code)
         is_there = np.diff(self.offsets) > 0
         is_there[:1] = True  # a long table has at least one path
@@ -115,79 +115,72 @@ class LongTable(Outcomes):
         return int(np.count_nonzero(self._counts()))
 
     def _counts(self) -> IntArray:
-        """Return, for each path (place in the outcomes), the number of outcomes with an entry
-        there, shape (paths,). The number is set to 0 for properties that == does not compare, such
-        as `type of output`."""
+        """Return the number of outcomes with an entry at each path; 0 for properties, (paths,)."""
         is_form = [path.step == "form" for path in self.vocabulary.paths]
         return np.where(is_form, 0, np.diff(self.offsets))
 
     @property
     def representations(self) -> Sequence[Column]:
         often = np.argsort(-self._counts(), kind="stable")[:MAX_WIDTH]
-        places = [int(one) for one in np.sort(often) if signs_differ(self._numbers(int(one)))]
-        signs = [SIGN + self.vocabulary.paths[place].name for place in places]
+        signed = [int(index) for index in np.sort(often) if signs_differ(self._numbers(int(index)))]
+        signs = [SIGN + self.vocabulary.paths[index].name for index in signed]
         return NamedColumns(self, [*signs, *(path.name for path in self._forms())])
 
-    def _numbers(self, place: int) -> FloatArray:
-        return self.numbers[self.offsets[place] : self.offsets[place + 1]]
+    def _numbers(self, index: int) -> FloatArray:
+        return self.numbers[self.offsets[index] : self.offsets[index + 1]]
 
     def _forms(self) -> list[Path]:
-        """Return the paths of the properties that distinguish outcomes which == calls equal. An
-        example is `type of output[0]` if one outcome has 1 at `output[0]`, and another has 1.0."""
+        """Return the paths of the properties that distinguish outcomes which == calls equal."""
         counts, paths = np.diff(self.offsets), self.vocabulary.paths
         forms = [
-            path for path, many in zip(paths, counts, strict=True) if path.step == "form" and many
+            path for path, count in zip(paths, counts, strict=True) if path.step == "form" and count
         ]
         return [path for path in forms[:MAX_WIDTH] if not self._is_common(path)]
 
     def _is_common(self, path: Path) -> bool:
-        """Return whether a property is the same for all values of one kind (such as all numbers) at
-        its place in the outcomes. It is a property that == does not compare, such as the type. If
-        it is the same, it distinguishes no two outcomes that == calls equal.
-
-        path: path of the property, such as `type of output[0]`.
-        """
-        place = self.vocabulary.index[path.name]
-        inside = slice(self.offsets[place], self.offsets[place + 1])
+        """Return whether a property is the same for all values of one kind at its path."""
+        index = self.vocabulary.index[path.name]
+        inside = slice(self.offsets[index], self.offsets[index + 1])
         codes, numbers = self.codes[inside], self.numbers[inside]
-        whole = -1 if path.parent is None else self.vocabulary.index[path.parent.name]
-        is_whole = len(codes) == self.offsets[whole + 1] - self.offsets[whole]
+        parent = -1 if path.parent is None else self.vocabulary.index[path.parent.name]
+        is_whole = len(codes) == self.offsets[parent + 1] - self.offsets[parent]
         if is_whole and (codes == codes[0]).all() and (codes[0] or (numbers == numbers[0]).all()):
             return True
         return not form_differs(self, path)
 
     def plain(self) -> LongTable:
         is_form = np.array([path.step == "form" for path in self.vocabulary.paths], dtype=bool)
-        kept = np.flatnonzero(~np.repeat(is_form, np.diff(self.offsets)))
+        entries = np.flatnonzero(~np.repeat(is_form, np.diff(self.offsets)))
         offsets = np.concatenate([[0], np.cumsum(self._counts())])
-        numbers = self.numbers[kept] + 0.0
-        rows, codes = self.rows[kept], self.codes[kept]
+        numbers = self.numbers[entries] + 0.0
+        rows, codes = self.rows[entries], self.codes[entries]
         return LongTable(self.vocabulary, offsets, rows, numbers, codes, self.size)
 
     def _telling(self) -> list[str]:
-        """Return the names of the columns from which events are learned. They belong to the
-        `MAX_WIDTH` paths (places in the outcomes) at which the largest numbers of outcomes have an
-        entry."""
+        """Return the names of the columns from which events are learned."""
         counts, repeated = self._counts(), self._repeated_texts()
         if repeated:
-            is_repeated_text = [not repeated.isdisjoint(one.texts) for one in self.vocabulary.paths]
+            is_repeated_text = [
+                not repeated.isdisjoint(path.texts) for path in self.vocabulary.paths
+            ]
             counts[is_repeated_text] = 0
         often = np.argsort(-counts, kind="stable")[:MAX_WIDTH]
         often = np.sort(often[counts[often] > 1])
         # Columns of values come before columns of their properties, such as lengths.
-        paths = sorted(often.tolist(), key=lambda one: self.vocabulary.paths[one].step == "about")
-        names = [name for place in paths for name in self._telling_of(place)]
+        paths = sorted(
+            often.tolist(), key=lambda index: self.vocabulary.paths[index].step == "about"
+        )
+        names = [name for index in paths for name in self._telling_of(index)]
         return names or [self.vocabulary.paths[0].name]
 
     def _repeated_texts(self) -> set[str]:
-        """Return the names of the columns of texts that repeat so often that their contents tell
-        nothing more."""
+        """Return the columns of texts that repeat so often that contents tell nothing more."""
         names = {name for path in self.vocabulary.paths for name in path.texts}
-        places = [(name, self.vocabulary.index[name]) for name in names]
-        return {name for name, place in places if self._is_repeated(place)}
+        indices = [(name, self.vocabulary.index[name]) for name in names]
+        return {name for name, index in indices if self._is_repeated(index)}
 
-    def _is_repeated(self, place: int) -> bool:
-        codes = self.codes[self.offsets[place] : self.offsets[place + 1]]
+    def _is_repeated(self, index: int) -> bool:
+        codes = self.codes[self.offsets[index] : self.offsets[index + 1]]
         return is_repeated(int(np.count_nonzero(np.bincount(codes)[1:])), len(codes))
 
     @property
@@ -213,15 +206,10 @@ class LongTable(Outcomes):
             if name not in repeated and count >= READ_SHARE * counts[index[name]]
         )
 
-    def _telling_of(self, place: int) -> Iterator[str]:
-        """Yield the names of up to two columns for a path (place in the outcomes). The first is the
-        column of the entries, such as 3 or `a`, if they differ; the second is the column of their
-        kinds, such as `a string`, if the kinds differ.
-
-        place: index of the path among all paths of the table.
-        """
-        inside = slice(self.offsets[place], self.offsets[place + 1])
-        codes, path = self.codes[inside], self.vocabulary.paths[place]
+    def _telling_of(self, index: int) -> Iterator[str]:
+        """Yield the names of the columns of the entries and kinds at a path, if they differ."""
+        inside = slice(self.offsets[index], self.offsets[index + 1])
+        codes, path = self.codes[inside], self.vocabulary.paths[index]
         numbers = self.numbers[inside][codes == 0]
         used = np.flatnonzero(np.bincount(codes))
         kinds = {kind_word(self.vocabulary.labels[code - 1]) if code else "" for code in used}
@@ -236,11 +224,11 @@ class LongTable(Outcomes):
         return self._find
 
     def _find(self, name: str) -> Column:
-        place = self.vocabulary.index.get(name)
-        return Column.constant(name, ABSENT, self.size) if place is None else self.at(place)
+        index = self.vocabulary.index.get(name)
+        return Column.constant(name, ABSENT, self.size) if index is None else self.at(index)
 
     def at(self, place: int) -> Column:
-        """Return the column at one path (place in the outcomes). place: index of the path in
+        """Return the column at one path. place: index of the path in
         `vocabulary.paths`."""
         inside = slice(self.offsets[place], self.offsets[place + 1])
         rows, codes, path = self.rows[inside], self.codes[inside], self.vocabulary.paths[place]
@@ -287,10 +275,10 @@ class LongTable(Outcomes):
         numbers, codes, rows = self.numbers, self.codes, self.rows
         more: list[tuple[RowArray, KeyArray]] = []
         for name in names & known.index.keys():
-            place = known.index[name]
-            signs = sign_keys(name, self._numbers(place))
+            index = known.index[name]
+            signs = sign_keys(name, self._numbers(index))
             if signs is not None:
-                more.append((rows[self.offsets[place] : self.offsets[place + 1]], signs))
+                more.append((rows[self.offsets[index] : self.offsets[index + 1]], signs))
         left_out = [path.name in names or not path.is_in_keys for path in known.paths]
         if any(left_out):
             entries = np.flatnonzero(~np.repeat(left_out, np.diff(self.offsets)))
@@ -299,8 +287,8 @@ class LongTable(Outcomes):
         keys = entry_keys(numbers, codes, known.label_keys) + path_keys
         total = np.zeros(self.size, dtype=np.uint64)
         np.add.at(total, rows, mix(keys))
-        for own, signs in more:
-            total[own] += signs  # `own` has no row twice: a path has one entry per row
+        for sign_rows, signs in more:
+            total[sign_rows] += signs  # `sign_rows` has no row twice: a path has one entry per row
         return total
 
     def words(self, rows: Iterable[int]) -> list[str]:
@@ -308,11 +296,11 @@ class LongTable(Outcomes):
         part = self.take(np.array(wanted, dtype=np.intp))
         forms = self._forms() if wanted else []
         entries: list[list[Entry]] = [[] for _ in wanted]
-        places = np.repeat(np.arange(len(part.vocabulary.paths)), np.diff(part.offsets))
-        every = zip(part.rows, places, part.numbers, part.codes, strict=True)
-        for row, place, number, code in every:
+        indices = np.repeat(np.arange(len(part.vocabulary.paths)), np.diff(part.offsets))
+        every = zip(part.rows, indices, part.numbers, part.codes, strict=True)
+        for row, index, number, code in every:
             entry = part.vocabulary.labels[code - 1] if code else float(number)
-            path = part.vocabulary.paths[place]
+            path = part.vocabulary.paths[index]
             if path.step != "form":
                 entries[row].append((path, entry))
         columns = [(path, part.column(path.name)) for path in forms]
@@ -321,7 +309,7 @@ class LongTable(Outcomes):
             for path, column in columns:
                 if column.word(row) != ABSENT:
                     entries[row].append((path, column.word(row)))
-        return [written(one) for one in entries]
+        return [written(outcome) for outcome in entries]
 
 
 def long_table(parts: Sequence[Part], size: int) -> LongTable:
@@ -332,22 +320,22 @@ def long_table(parts: Sequence[Part], size: int) -> LongTable:
     size: number of outcomes.
     """
     paths = {part.path.name: part.path for part in parts}
-    places = {name: place for place, name in enumerate(paths)}
+    index = {name: indices for indices, name in enumerate(paths)}
     known: dict[str, int] = {}
     everything = np.arange(size, dtype=np.int32)
-    place = np.array([places[part.path.name] for part in parts], dtype=np.int64)
-    order = np.argsort(place, kind="stable")
-    ordered = [parts[one] for one in order]
+    indices = np.array([index[part.path.name] for part in parts], dtype=np.int64)
+    order = np.argsort(indices, kind="stable")
+    ordered = [parts[i] for i in order]
     columns = [part.column for part in ordered]
     counts = np.zeros(len(paths), dtype=np.int64)
-    np.add.at(counts, place[order], [len(one.numbers) for one in columns])
-    codes = [recoded(known, one.labels, one.codes, len(one.numbers)) for one in columns]
+    np.add.at(counts, indices[order], [len(column.numbers) for column in columns])
+    codes = [recoded(known, column.labels, column.codes, len(column.numbers)) for column in columns]
     rows = [everything if part.rows is None else part.rows for part in ordered]
     return LongTable(
         Vocabulary(tuple(paths.values()), tuple(known)),
         np.concatenate([[0], np.cumsum(counts)]),
         np.concatenate(rows) if rows else everything[:0],
-        np.concatenate([one.numbers for one in columns] or [np.empty(0)]),
+        np.concatenate([column.numbers for column in columns] or [np.empty(0)]),
         np.concatenate(codes) if codes else everything[:0],
         size,
     )
@@ -360,8 +348,8 @@ def lengthened(table: Outcomes) -> LongTable:
     if not isinstance(table, Table):
         raise TypeError(f"{type(table).__name__} is no table of outcomes")
     fixed = [(path, Column.constant(path.name, entry, table.size)) for path, entry in table.fixed]
-    both = [*fixed, *zip(table.paths, table.all_columns, strict=True)]
-    parts = [Part(path, None, column) for path, column in both]
+    pairs = [*fixed, *zip(table.paths, table.all_columns, strict=True)]
+    parts = [Part(path, None, column) for path, column in pairs]
     return long_table([*parts, *(_where_there(*form) for form in table.forms)], table.size)
 
 
@@ -378,16 +366,18 @@ def joined(tables: Sequence[LongTable]) -> LongTable:
     paths: dict[str, Path] = {}
     for table in tables:
         paths.update((path.name, path) for path in table.vocabulary.paths if path.name not in paths)
-    places = {name: place for place, name in enumerate(paths)}
+    index = {name: indices for indices, name in enumerate(paths)}
     known: dict[str, int] = {}
-    place, rows, codes, start = [], [], [], 0
+    indices, rows, codes, start = [], [], [], 0
     for table in tables:
-        own = np.array([places[path.name] for path in table.vocabulary.paths], dtype=np.int64)
-        place.append(np.repeat(own, np.diff(table.offsets)))
+        table_indices = np.array(
+            [index[path.name] for path in table.vocabulary.paths], dtype=np.int64
+        )
+        indices.append(np.repeat(table_indices, np.diff(table.offsets)))
         codes.append(recoded(known, table.vocabulary.labels, table.codes, len(table.rows)))
         rows.append(table.rows + np.int32(start))
         start += table.size
-    every = np.concatenate(place)
+    every = np.concatenate(indices)
     order = np.argsort(every, kind="stable")
     offsets = np.searchsorted(every[order], np.arange(len(paths) + 1))
     numbers = np.concatenate([table.numbers for table in tables])[order]

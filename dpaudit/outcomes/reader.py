@@ -102,8 +102,8 @@ class Reader:
             next(iter(readers))(self, path, rows, values)
         else:
             for read in readers:
-                place = [i for i, value in enumerate(values) if by_kind[type(value)] is read]
-                read(self, path, at(rows, place), [values[i] for i in place])
+                indices = [i for i, value in enumerate(values) if by_kind[type(value)] is read]
+                read(self, path, at(rows, indices), [values[i] for i in indices])
         self._keep_types(path, rows, values, list(by_kind))
 
     def _keep_types(self, path: Path, rows: Rows, values: Values, kinds: Sequence[type]) -> None:
@@ -121,11 +121,11 @@ class Reader:
     def counting(self, *, types: bool) -> Iterator[None]:
         """Inside the context, set whether the types of values are part of outcomes, so that 1 and
         1.0 are different outcomes."""
-        before, self.types = self.types, types
+        previous, self.types = self.types, types
         try:
             yield
         finally:
-            self.types = before
+            self.types = previous
 
     def forms(self, path: Path, rows: Rows, entries: Sequence[str | float | None]) -> None:
         """Add entries for a property that == does not compare, such as the type of a value.
@@ -139,10 +139,10 @@ class Reader:
         if first is not None and all(entry == first for entry in entries):
             self.constant(path, rows, first)
             return
-        place = [i for i, entry in enumerate(entries) if entry is not None]
-        if place:
+        indices = [i for i, entry in enumerate(entries) if entry is not None]
+        if indices:
             there = [entry for entry in entries if entry is not None]
-            self.add(path, at(rows, place), of_mixed(there))
+            self.add(path, at(rows, indices), of_mixed(there))
 
     def read_array(self, path: Path, rows: Rows, array: NDArray[Any]) -> None:
         """Add the column entries for an array. Its first dimension has one value for each outcome
@@ -205,7 +205,7 @@ class Reader:
         self._parts.sort(key=lambda part: bool(part.path.texts))
         parts = _by_path(part for part in self._parts if part.path.step != "form")
         size = self.size
-        if any(sum(len(one.column.numbers) for one in each) != size for each in parts.values()):
+        if any(sum(len(part.column.numbers) for part in group) != size for group in parts.values()):
             from dpaudit.outcomes.long_table import long_table  # only for different shapes
 
             fixed = [
@@ -213,14 +213,14 @@ class Reader:
                 for path, entry in self._fixed
             ]
             return long_table([*fixed, *self._parts], size)
-        own = _by_path(part for part in self._parts if part.path.step == "form").values()
-        forms = tuple((each[0].path, _where_there(each, self.size)) for each in own)
+        by_form = _by_path(part for part in self._parts if part.path.step == "form").values()
+        forms = tuple((group[0].path, _where_there(group, self.size)) for group in by_form)
         if not parts:
             path, entry = self._fixed[0]
             column = Column.constant(path.name, entry, self.size)
             return Table((column,), self.size, (path,), tuple(self._fixed[1:]), forms)
-        columns = tuple(_whole(each, self.size) for each in parts.values())
-        paths = tuple(each[0].path for each in parts.values())
+        columns = tuple(_joined(group, self.size) for group in parts.values())
+        paths = tuple(group[0].path for group in parts.values())
         return Table(columns, self.size, paths, tuple(self._fixed), forms)
 
 
@@ -230,13 +230,9 @@ def _is_plain(array: NDArray[Any]) -> bool:
 
 
 def _by_column(array: NDArray[Any]) -> tuple[FloatArray | None, bool]:
-    """Return (transpose of a matrix as contiguous floats, whether it contains no NaN). Return
-    (None, False) if the matrix contains an integer that no float equals.
-
-    The matrix is read in blocks of rows. To read one column after the other would read the memory
-    of the whole matrix for each column.
-    """
-    found, are_numbers = np.empty(array.shape[::-1]), True
+    """Return (transpose as floats or None, whether it has no NaN); None if inexact."""
+    # To read one column after the other would read the memory of the whole matrix for each.
+    columns, are_numbers = np.empty(array.shape[::-1]), True
     is_float = array.dtype.kind == "f"
     size = _ROWS_PER_BLOCK if array.shape[1] <= _WIDE_COLUMNS else _ROWS_PER_WIDE_BLOCK
     for start in range(0, len(array), size):
@@ -245,8 +241,8 @@ def _by_column(array: NDArray[Any]) -> tuple[FloatArray | None, bool]:
             return None, False
         if is_float and are_numbers:
             are_numbers = not piece.size or not np.isnan(piece.min())
-        found[:, start : start + size] = piece.T
-    return found, are_numbers
+        columns[:, start : start + size] = piece.T
+    return columns, are_numbers
 
 
 def _exact(values: NDArray[Any]) -> bool:
@@ -254,33 +250,28 @@ def _exact(values: NDArray[Any]) -> bool:
 
 
 def _by_path(parts: Iterable[Part]) -> dict[str, list[Part]]:
-    found: dict[str, list[Part]] = {}
+    parts_by_path: dict[str, list[Part]] = {}
     for part in parts:
-        found.setdefault(part.path.name, []).append(part)
-    return found
+        parts_by_path.setdefault(part.path.name, []).append(part)
+    return parts_by_path
 
 
 def _where_there(parts: list[Part], size: int) -> Column:
-    """Return one column with the entries in `parts`, all at the same place, and the entry `absent`
-    for every other outcome. size: number of outcomes."""
+    """Return one column with the entries in `parts`, and `absent` for every other outcome."""
     path, rows = parts[0].path, np.arange(size, dtype=np.int32)
-    return _whole([Part(path, rows, Column.constant(path.name, ABSENT, size)), *parts], size)
+    return _joined([Part(path, rows, Column.constant(path.name, ABSENT, size)), *parts], size)
 
 
-def _whole(parts: list[Part], size: int) -> Column:
-    """Return one column with the entries in `parts`, which all have the same place in an outcome,
-    such as `output[0]`. Together, they contain one entry for every outcome.
-
-    size: number of outcomes.
-    """
+def _joined(parts: list[Part], size: int) -> Column:
+    """Return one column with the entries in `parts`, which cover every outcome."""
     if parts[0].rows is None:
         return parts[0].column
     numbers, codes = np.full(size, np.nan), np.zeros(size, dtype=np.int32)
     known: dict[str, int] = {}
     for part in parts:
-        own = part.column
-        numbers[part.rows] = own.numbers
-        codes[part.rows] = recoded(known, own.labels, own.codes, len(own.numbers))
+        column = part.column
+        numbers[part.rows] = column.numbers
+        codes[part.rows] = recoded(known, column.labels, column.codes, len(column.numbers))
     return Column(parts[0].path.name, numbers, codes if known else None, tuple(known))
 
 
@@ -293,8 +284,8 @@ def checked_length(output: Any) -> int:
     total, stack = 0, [(output, 0)]
     while stack:
         value, depth = stack.pop()
-        own, parts = _own(value)
-        total += own + len(parts)
+        entries, parts = _entries_and_parts(value)
+        total += entries + len(parts)
         if total > MAX_ENTRIES:
             raise _too_long(output)
         if depth > _MAX_DEPTH:  # it may contain itself; reading it raises an error
@@ -303,12 +294,8 @@ def checked_length(output: Any) -> int:
     return max(1, total)
 
 
-def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
-    """Return (number of entries of a value, parts of it whose entries must still be counted).
-
-    A text or an array has a known number of entries and no parts. A container has 0 entries of its
-    own, and its items as parts.
-    """
+def _entries_and_parts(value: Any) -> tuple[int, abc.Collection[Any]]:
+    """Return (number of entries of a value, parts of it whose entries must still be counted)."""
     if isinstance(value, str | bytes | bytearray):
         return len(value) // _CHARACTERS_PER_ENTRY, ()
     if isinstance(value, np.ndarray):
@@ -318,7 +305,7 @@ def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
     if isinstance(value, abc.Sequence | abc.Set):
         return _too_many(value) or (0, value)
     if dataclasses.is_dataclass(value):
-        return 0, [getattr(value, one.name, None) for one in dataclasses.fields(value)]
+        return 0, [getattr(value, attribute.name, None) for attribute in dataclasses.fields(value)]
     if is_frame(type(value)):
         return math.prod(value.shape), ()
     return len(value) if is_series(type(value)) else 0, ()

@@ -100,15 +100,14 @@ def from_raw(
 
 
 def _reader_of(kind: type, path: Path) -> Read:
-    """Return the function that reads values of a type into a table. Raises MechanismError, which
-    names the place `path`, for a type that outcomes may not contain."""
+    """Return the function that reads values of a type. Raises MechanismError without one."""
     read = _EXACTLY.get(kind) or _by_base(kind)
     if read is None:
         is_plain = kind.__module__ == "builtins" or kind.__module__.startswith(FILE_PREFIX)
         name = kind.__qualname__ if is_plain else f"{kind.__module__}.{kind.__qualname__}"
-        place = "" if path.parent is None else f" (as {path.name})"
+        where = "" if path.parent is None else f" (as {path.name})"
         raise MechanismError(
-            f"the mechanism returns a value of type {name}{place}; supported outputs are numbers, "
+            f"the mechanism returns a value of type {name}{where}; supported outputs are numbers, "
             "strings, bytes, Booleans, None, dates, and lists, sets, dicts, arrays, dataclasses "
             "and data frames of these: ",
             *_remedy(kind),
@@ -121,9 +120,9 @@ def _remedy(kind: type) -> tuple[str, ...]:
     if issubclass(kind, abc.Iterator):
         typed = "--post-process builtins:list (YAML: post_process: builtins:list)"
         return "let it return list(…) of all, or give ", Given("post_process=list", typed)
-    if any("__call__" in vars(one) for one in kind.__mro__):
-        made = Given("factory=True", "--factory (YAML: factory: true)")
-        return "if it is a factory, which makes the mechanism, give ", made
+    if any("__call__" in vars(base) for base in kind.__mro__):
+        option = Given("factory=True", "--factory (YAML: factory: true)")
+        return "if it is a factory, which makes the mechanism, give ", option
     return "give ", Name("post_process"), " a function that turns an output into one"
 
 
@@ -151,9 +150,9 @@ def _read_tensors(reader: Reader, path: Path, rows: Rows, values: Values) -> Non
     try:
         arrays = list(map(_array, map(readable, values)))
     except UnreadableError as error:
-        place = "" if path.parent is None else f" (as {path.name})"
+        where = "" if path.parent is None else f" (as {path.name})"
         raise MechanismError(
-            f"the mechanism returns{place} {error}", code="output-unsupported"
+            f"the mechanism returns{where} {error}", code="output-unsupported"
         ) from None
     _read_typed_arrays(reader, path, rows, values, arrays)
 
@@ -178,7 +177,7 @@ def _read_nothing(reader: Reader, path: Path, rows: Rows, values: Values) -> Non
 
 
 def _read_raised(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    reader.add(path, rows, of_mixed([RAISED + one.kind for one in values]))
+    reader.add(path, rows, of_mixed([RAISED + value.kind for value in values]))
 
 
 def _read_texts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
@@ -194,60 +193,57 @@ def _read_texts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 def _read_contents(
     reader: Reader, path: Path, rows: Rows, texts: Sequence[str], codes: CodeArray
 ) -> None:
-    """Add the column entries for the structures and numbers inside texts at one place.
-
-    texts: distinct texts. codes: for each outcome, the index of its text from 1.
-    """
+    """Add the column entries for the structures and numbers inside texts, coded from 1."""
     levels = _MAX_DEPTH - path.depth - 1
-    contents = {i: found for i, text in enumerate(texts) if (found := content(text, levels))}
-    structures = {i: one.structure for i, one in contents.items() if one.structure is not None}
+    contents = {
+        i: text_content for i, text in enumerate(texts) if (text_content := content(text, levels))
+    }
+    structures = {i: text.structure for i, text in contents.items() if text.structure is not None}
     if structures:
         inside, index = _among(rows, structures, codes)
         values = list(map(list(structures.values()).__getitem__, index.tolist()))
         reader.read(path.then("content", JSON), inside, values)
     if len(structures) < len(contents):
-        numeric = {i: one for i, one in contents.items() if i not in structures}
+        numeric = {i: text for i, text in contents.items() if i not in structures}
         inside, index = _among(rows, numeric, codes)
         _read_numbers(reader, path, inside, list(numeric.values()), index)
 
 
 def _among(rows: Rows, chosen: Collection[int], codes: NDArray[np.integer]) -> tuple[Rows, Places]:
-    """Return (rows of the outcomes with a chosen text, for each the index among the chosen).
-
-    chosen: indices of texts from 0, rising. codes: for each outcome, the index of its text from 1.
-    """
+    """Return (rows of the outcomes with a chosen text, for each the index among the chosen)."""
     index = np.full(int(codes.max()), -1)
     index[list(chosen)] = np.arange(len(chosen))
-    own = index[codes - 1]
-    place = np.flatnonzero(own >= 0)
-    return (rows, own) if len(place) == len(own) else (at(rows, place), own[place])
+    choice = index[codes - 1]
+    indices = np.flatnonzero(choice >= 0)
+    return (rows, choice) if len(indices) == len(choice) else (at(rows, indices), choice[indices])
 
 
 def _read_numbers(
     reader: Reader, path: Path, rows: Rows, contents: Sequence[Content], index: Places
 ) -> None:
-    """Add the column entries for the numbers in texts, and for the texts without them.
-
-    contents: of distinct texts. index: for each outcome, the index of its content.
-    """
-    rest, every = path.then("content", WORDS), path.then("content", NUMBERS)
-    words, codes = numbered([one.words for one in contents])
+    """Add the column entries for the numbers in texts, and for the texts without them."""
+    remaining, every = path.then("content", WORDS), path.then("content", NUMBERS)
+    words, codes = numbered([content.words for content in contents])
     if len(words) == 1:
-        reader.constant(rest, rows, text_label(words[0]))
+        reader.constant(remaining, rows, text_label(words[0]))
     else:
-        reader.add(rest, rows, of_texts(words, codes[index]))
-    counts = np.array([one.total for one in contents], dtype=np.float64)
+        reader.add(remaining, rows, of_texts(words, codes[index]))
+    counts = np.array([content.total for content in contents], dtype=np.float64)
     if (counts == counts[0]).all():
         reader.constant(every.about("length"), rows, float(counts[0]))
     else:
         reader.add(every.about("length"), rows, Entries(counts[index]))
-    longest = max(len(one.numbers) for one in contents)
+    longest = max(len(content.numbers) for content in contents)
     for i in range(longest):
-        numbers = {j: one.numbers[i] for j, one in enumerate(contents) if i < len(one.numbers)}
-        inside, own = _among(rows, numbers, index + 1)
-        found = of_mixed([text_label(n) if isinstance(n, str) else n for n in numbers.values()])
-        codes_here = None if found.codes is None else found.codes[own]
-        reader.add(every.item(i), inside, Entries(found.numbers[own], codes_here, found.labels))
+        numbers = {
+            j: content.numbers[i] for j, content in enumerate(contents) if i < len(content.numbers)
+        }
+        inside, indices = _among(rows, numbers, index + 1)
+        entries = of_mixed([text_label(n) if isinstance(n, str) else n for n in numbers.values()])
+        codes_here = None if entries.codes is None else entries.codes[indices]
+        reader.add(
+            every.item(i), inside, Entries(entries.numbers[indices], codes_here, entries.labels)
+        )
 
 
 def _as_text(data: bytes) -> str:
@@ -265,10 +261,10 @@ def _read_bytes(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     _read_contents(reader, path, rows, *numbered(list(map(_as_text, data))))
     lengths = reader.lengths(path, rows, data)
     for length in np.unique(lengths):
-        place = np.flatnonzero(lengths == length)
-        inside = rows if len(place) == len(data) else at(rows, place)
-        every = np.frombuffer(b"".join([data[i] for i in place]), dtype=np.uint8)
-        table = every.reshape(len(place), length).astype(np.float64)
+        indices = np.flatnonzero(lengths == length)
+        inside = rows if len(indices) == len(data) else at(rows, indices)
+        every = np.frombuffer(b"".join([data[i] for i in indices]), dtype=np.uint8)
+        table = every.reshape(len(indices), length).astype(np.float64)
         for i in range(min(int(length), _BYTES_WITH_COLUMNS)):
             reader.add(path.item(i), inside, Entries(np.ascontiguousarray(table[:, i])))
 
@@ -277,14 +273,16 @@ def _read_special(
     describe: Describe, reader: Reader, path: Path, rows: Rows, values: Values
 ) -> None:
     described = list(map(describe, values))
-    reader.add(path, rows, of_mixed([one.entry for one in described]))
-    for aspect in dict.fromkeys(word for one in described for word in one.beside):
-        place = [i for i, one in enumerate(described) if aspect in one.beside]
-        inside = rows if len(place) == len(described) else at(rows, place)
-        entries = of_mixed([described[i].beside[aspect] for i in place])
+    reader.add(path, rows, of_mixed([description.entry for description in described]))
+    for aspect in dict.fromkeys(word for description in described for word in description.beside):
+        indices = [i for i, description in enumerate(described) if aspect in description.beside]
+        inside = rows if len(indices) == len(described) else at(rows, indices)
+        entries = of_mixed([described[i].beside[aspect] for i in indices])
         reader.add(path.about(aspect), inside, entries)
-    for form in dict.fromkeys(word for one in described for word in one.forms):
-        reader.forms(path.form(form), rows, [one.forms.get(form) for one in described])
+    for form in dict.fromkeys(word for description in described for word in description.forms):
+        reader.forms(
+            path.form(form), rows, [description.forms.get(form) for description in described]
+        )
 
 
 def _read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
@@ -300,12 +298,11 @@ def _read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     ordered = [values[i] for i in order]
     there = np.searchsorted(-lengths[order], -np.arange(longest), side="left")
     for i, count in enumerate(there.tolist()):
-        reader.read(path.item(i), at(rows, order[:count]), [one[i] for one in ordered[:count]])
+        reader.read(path.item(i), at(rows, order[:count]), [value[i] for value in ordered[:count]])
 
 
 def _read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the column entries for arrays at one place in the outcomes. The values may also be
-    objects that NumPy can convert to arrays."""
+    """Add the column entries for arrays, or objects that NumPy can convert to arrays."""
     _read_typed_arrays(reader, path, rows, values, list(map(_array, values)))
 
 
@@ -314,7 +311,7 @@ def _read_typed_arrays(
 ) -> None:
     _read_array_entries(reader, path, rows, values, arrays)
     if reader.types:  # otherwise the dtype depends on the other outcomes of the batch
-        reader.forms(path.form(TYPE), rows, [array_word(one) for one in values])
+        reader.forms(path.form(TYPE), rows, [array_word(value) for value in values])
 
 
 def _read_array_entries(
@@ -322,42 +319,44 @@ def _read_array_entries(
 ) -> None:
     first = arrays[0]
     is_plain = first.dtype.names is not None or not first.dtype.hasobject
-    if is_plain and len({(one.dtype, one.shape) for one in arrays}) == 1:
+    if is_plain and len({(array.dtype, array.shape) for array in arrays}) == 1:
         stack = np.concatenate if first.ndim == 1 else np.stack
         together = stack(arrays).reshape(len(arrays), *first.shape)
         reader.read_array(path, rows, together)
         return
     _check_depth(path, values)
-    records = {one.dtype: one for one in arrays if one.ndim == 0 and one.dtype.kind == "V"}
+    records = {
+        array.dtype: array for array in arrays if array.ndim == 0 and array.dtype.kind == "V"
+    }
     for dtype in records:
-        place = [i for i, one in enumerate(arrays) if one.ndim == 0 and one.dtype == dtype]
-        reader.read_array(path, at(rows, place), np.stack([arrays[i] for i in place]))
-    others = [i for i, one in enumerate(arrays) if one.ndim or one.dtype not in records]
+        indices = [i for i, array in enumerate(arrays) if array.ndim == 0 and array.dtype == dtype]
+        reader.read_array(path, at(rows, indices), np.stack([arrays[i] for i in indices]))
+    remaining = [i for i, array in enumerate(arrays) if array.ndim or array.dtype not in records]
     # The dtype of an array, which has a column entry of its own, gives the types of all its items,
     # so no types of items are read (`types=False`). Only the items of an array of Python objects
     # may differ in type, so their types are read.
     for is_own, is_typed in ((True, reader.types), (False, False)):
-        place = [i for i in others if arrays[i].dtype.hasobject is is_own]
-        if place:
-            parts = [arrays[i][()] if arrays[i].ndim == 0 else values_of(arrays[i]) for i in place]
+        indices = [i for i in remaining if arrays[i].dtype.hasobject is is_own]
+        if indices:
+            parts = [
+                arrays[i][()] if arrays[i].ndim == 0 else values_of(arrays[i]) for i in indices
+            ]
             with reader.counting(types=is_typed):
-                reader.read(path, at(rows, place), parts)
+                reader.read(path, at(rows, indices), parts)
 
 
 def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read the dicts (or other mappings) at one place in the outcomes, such as `output["age"]`. Add
-    columns for the order of the keys of each dict, the number of its keys, and the value at each
-    key."""
+    """Add the order of the keys of each dict, their number, and the value at each key."""
     _check_depth(path, values)
     reader.constant(path, rows, DICT)
     keys = list(values[0])
     are_texts = set(map(type, keys)) == {str}
     # All dicts have the same string keys in the same order. A faster method reads this common case.
-    if are_texts and all(list(one) == keys for one in values):
+    if are_texts and all(list(value) == keys for value in values):
         words = [path.key(key).word for key in keys]
         kinds, texts = set(map(type, values)), reader.text_orders
         orders = {kind: order_words(kind, tuple(keys), words, texts=texts) for kind in kinds}
-        reader.forms(path.form(ORDER), rows, [orders[type(one)] for one in values])
+        reader.forms(path.form(ORDER), rows, [orders[type(value)] for value in values])
         reader.lengths(path, rows, values)
         _read_columns(reader, path, rows, values, keys)
         return
@@ -366,8 +365,7 @@ def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _read_orders(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the order of the keys of each dict at one place in the outcomes as a column entry. The
-    keys 1 and True count as different."""
+    """Add the order of the keys of each dict. The keys 1 and True count as different."""
     known: dict[Any, str | None] = {}
     orders: list[str | None] = []
     for value in values:
@@ -390,8 +388,7 @@ def _read_columns(
 
 
 def _read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read the dicts at one place in the outcomes, such as `output["age"]`: add a column with the
-    number of keys of each dict, and read the value at each key."""
+    """Add the number of keys of each dict, and read the value at each key."""
     reader.lengths(path, rows, values)
     keys = list(values[0])
     expected = dict.fromkeys(keys).keys()
@@ -400,33 +397,28 @@ def _read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
         _read_columns(reader, path, rows, values, keys)
         return
     for word, alike in _by_word(path, values).items():
-        parts = [values[i][key] for key, place in alike for i in place.tolist()]
+        parts = [values[i][key] for key, indices in alike for i in indices.tolist()]
         reader.read(path.then("key", word), at(rows, _all_places(alike)), parts)
 
 
 def _by_word(path: Path, values: Values) -> dict[str, list[tuple[Any, Places]]]:
-    """Return a mapping from the text of a key, such as `"age"`, to a list of (key, indices of the
-    values that have this key). Values are dicts, or sets with elements instead of keys.
-
-    The list has several items if keys of different types, such as 1 and 1.0, have the same text.
-    """
-    found: dict[str, list[tuple[Any, Places]]] = {}
-    for key, place in _places(values):
+    """Return {text of a key: [(key, indices of the values that have this key)]}."""
+    by_word: dict[str, list[tuple[Any, Places]]] = {}
+    for key, indices in _indices_of_keys(values):
         word = _key_word_at(key, path)
-        alike = found.setdefault(word, [])
+        alike = by_word.setdefault(word, [])
         if alike:
-            _check_apart(_all_places(alike), place, word, path)
-        alike.append((key, place))
-    return found
+            _check_apart(_all_places(alike), indices, word, path)
+        alike.append((key, indices))
+    return by_word
 
 
 def _all_places(alike: list[tuple[Any, Places]]) -> Places:
-    return np.concatenate([place for _, place in alike])
+    return np.concatenate([indices for _, indices in alike])
 
 
 def _read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the column entries for sets at one place in the outcomes. Each element of the sets gets a
-    column of its own, with the entry `present` for every set that contains the element."""
+    """Add a column for each element of the sets, with `present` where a set contains it."""
     reader.constant(path, rows, SET)
     reader.lengths(path, rows, values)
     # Elements are sorted, so that columns have the same order in every process: the order of a set
@@ -435,10 +427,8 @@ def _read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
         reader.constant(path.then("element", word), at(rows, _all_places(alike)), PRESENT)
 
 
-def _places(values: Values) -> list[tuple[Any, Places]]:
-    """Return a list with one item (key, indices of the dicts that have this key) for each key that
-    occurs in the dicts `values`. If `values` are sets, their elements count as keys. The keys 1 and
-    True count as different, although Python calls them equal."""
+def _indices_of_keys(values: Values) -> list[tuple[Any, Places]]:
+    """Return (key, indices of the dicts or sets that have it) for each key; 1 is not True."""
     index: dict[tuple[Any, ...], int] = {}
     which = [index.setdefault(keys, len(index)) for keys in map(tuple, values)]
     every = dict.fromkeys(key for keys in index for key in keys)
@@ -450,22 +440,22 @@ def _places(values: Values) -> list[tuple[Any, Places]]:
         number = np.array(which)
         sets = {key: np.array([key in keys for keys in index]) for key in every}
         return [(key, np.flatnonzero(having[number])) for key, having in sets.items()]
-    found: defaultdict[tuple[type, Any], list[int]] = defaultdict(list)
-    for place, value in enumerate(values):
+    indices: defaultdict[tuple[type, Any], list[int]] = defaultdict(list)
+    for position, value in enumerate(values):
         for key in value:
-            found[type(key), key].append(place)
-    return [(key, np.array(places)) for (_, key), places in found.items()]
+            indices[type(key), key].append(position)
+    return [(key, np.array(positions)) for (_, key), positions in indices.items()]
 
 
 def _read_records(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     """Add the column entries for dataclasses and named tuples at one place in the outcomes."""
     _check_depth(path, values)
     for kind in dict.fromkeys(map(type, values)):
-        place = [i for i, one in enumerate(values) if type(one) is kind]
-        inside = rows if len(place) == len(values) else at(rows, place)
+        indices = [i for i, value in enumerate(values) if type(value) is kind]
+        inside = rows if len(indices) == len(values) else at(rows, indices)
         reader.constant(path, inside, f"a {kind.__qualname__}")
         for name in _attributes(kind):
-            parts = [getattr(values[i], name) for i in place]
+            parts = [getattr(values[i], name) for i in indices]
             reader.read(path.then("attribute", name), inside, parts)
 
 
@@ -483,8 +473,7 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def _key_word_at(key: Any, path: Path) -> str:
-    """Return the text of a key of a dict, or of an element of a set. Raises MechanismError, which
-    names the place `path`, if its type is not supported."""
+    """Return the text of a key or an element. Raises MechanismError for other types."""
     word = key_word(key)
     if word is None:
         raise MechanismError(
@@ -532,10 +521,10 @@ def _is_cyclic(value: Any, above: set[int], done: set[int]) -> bool:
     if id(value) in done:
         return False
     above.add(id(value))
-    found = any(_is_cyclic(part, above, done) for part in _parts_of(value))
+    is_cyclic = any(_is_cyclic(part, above, done) for part in _parts_of(value))
     above.remove(id(value))
     done.add(id(value))
-    return found
+    return is_cyclic
 
 
 def _parts_of(value: Any) -> Iterable[Any]:
@@ -549,20 +538,15 @@ def _parts_of(value: Any) -> Iterable[Any]:
 
 
 def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read the data frames at one place in the outcomes. Add entries for the order of their
-    columns, and for their values.
-
-    A data frame is read as a dict of its columns. A column is read as a list, or as a dict if the
-    index of the data frame is not 0, 1, 2, ...
-    """
-    frames = [as_frame(one) for one in values]
-    words = [one.word for one in frames]
+    """Read data frames as dicts of their columns, and add the order of the columns."""
+    frames = [as_frame(value) for value in values]
+    words = [frame.word for frame in frames]
     if len(set(words)) == 1:
         reader.constant(path, rows, words[0])
     else:
         reader.add(path, rows, of_mixed(words))
-    tables = [one.columns for one in frames]
-    orders = [f"({', '.join(_key_word_at(key, path) for key in one)})" for one in tables]
+    tables = [frame.columns for frame in frames]
+    orders = [f"({', '.join(_key_word_at(key, path) for key in table)})" for table in tables]
     about = path.about("order of columns")
     if len(set(orders)) == 1:
         reader.constant(about, rows, orders[0])
@@ -572,12 +556,11 @@ def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None
 
 
 def _read_series(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the column entries for series at one place in the outcomes. A series is read as a list,
-    or as a dict if its index is not 0, 1, 2, ..."""
-    series = [as_series(one) for one in values]
+    """Read series as lists, or as dicts if the index is not 0, 1, 2, ..."""
+    series = [as_series(entry) for entry in values]
     if reader.types:  # otherwise the dtype depends on the other outcomes of the batch
-        reader.forms(path.form(TYPE), rows, [one.word for one in series])
-    reader.read(path, rows, [one.entries for one in series])
+        reader.forms(path.form(TYPE), rows, [entry.word for entry in series])
+    reader.read(path, rows, [entry.entries for entry in series])
 
 
 _EXACTLY: dict[type, Read] = {

@@ -165,7 +165,7 @@ def order_words(
     label = f"{how}({', '.join(shown)})"
     if len(label) <= _MAX_LABEL:
         return label
-    every, order = (text_key(", ".join(one)) for one in (sorted(words), shown))
+    every, order = (text_key(", ".join(listed)) for listed in (sorted(words), shown))
     return (
         f"{label[:_SHOWN_CHARACTERS]}… ({len(words):,} keys, set {every:016x}, order {order:016x})"
     )
@@ -181,9 +181,9 @@ def orders_differ(labels: Iterable[str]) -> bool:
 
 
 def _keys_of(label: str) -> str:
-    found = _SET_DIGEST.search(label)
-    if found is not None:
-        return found[1]
+    digest = _SET_DIGEST.search(label)
+    if digest is not None:
+        return digest[1]
     _, _, keys = label.partition("(")
     return ", ".join(sorted(keys[:-1].split(", ")))
 
@@ -238,10 +238,12 @@ def types_of(form: Column, column: Column) -> Column:
     if form.codes is None:
         return replace(usual, name=form.name)
     every = tuple(dict.fromkeys([*form.labels, *usual.labels]))
-    place = {label: code for code, label in enumerate(every, 1)}
-    own = np.array([0, *(0 if one == ABSENT else place[one] for one in form.labels)])[form.codes]
-    implied = np.array([0, *(place[one] for one in usual.labels)])[usual.codes]
-    codes = np.where(own > 0, own, implied).astype(np.int32)
+    known = {label: code for code, label in enumerate(every, 1)}
+    stated = np.array([0, *(0 if text == ABSENT else known[text] for text in form.labels)])[
+        form.codes
+    ]
+    implied = np.array([0, *(known[text] for text in usual.labels)])[usual.codes]
+    codes = np.where(stated > 0, stated, implied).astype(np.int32)
     return Column(form.name, usual.numbers, codes, every)
 
 
@@ -258,9 +260,7 @@ def types_differ(types: Column, column: Column) -> bool:
 
 
 def _usual_types(column: Column) -> Column:
-    """Return a column in which the name of its usual type replaces each entry: `float` for every
-    number, even if its own type is int, `str` for every string, and so on. The new column has
-    the name of `column`."""
+    """Return a column in which the usual type, such as `float`, replaces each entry."""
     labels = ["float", *map(_usual_type, column.labels)]
     codes = np.broadcast_to(np.int32(0), len(column.numbers))
     codes = np.int32(1) + (codes if column.codes is None else column.codes)
@@ -300,21 +300,21 @@ def phrases_of(name: str) -> Phrases | None:
 
     name: name of the column, such as `type of output`.
     """
-    form, _, place = name.partition(" of ")
+    form, _, path = name.partition(" of ")
     if name.startswith(f"{ORDER} of "):
-        place = name.removeprefix(f"{ORDER} of ")
-        few, several = f"{place} has fewer than two keys", f"{place} has several keys"
-        return Phrases(f"keys of {place} are ", few, several, _order_word)
+        path = name.removeprefix(f"{ORDER} of ")
+        few, several = f"{path} has fewer than two keys", f"{path} has several keys"
+        return Phrases(f"keys of {path} are ", few, several, _order_word)
     if form == EXPONENT:
-        none, some = f"{place} is no finite Decimal", f"{place} is a finite Decimal"
-        return Phrases(f"{place} is written with ", none, some, _digits_word)
+        none, some = f"{path} is no finite Decimal", f"{path} is a finite Decimal"
+        return Phrases(f"{path} is written with ", none, some, _digits_word)
     if form == OFFSET:
-        none, some = f"{place} has no UTC offset", f"{place} has a UTC offset"
-        return Phrases(f"{OFFSET} of {place} is ", none, some)
+        none, some = f"{path} has no UTC offset", f"{path} has a UTC offset"
+        return Phrases(f"{OFFSET} of {path} is ", none, some)
     if form == TYPE or name.startswith(SIGN):
-        place = place if form == TYPE else name.removeprefix(SIGN)
-        start = f"{form} of {place} is " if form == TYPE else f"{place} is "
-        return Phrases(start, f"{place} is {ABSENT}", f"{place} is present")
+        path = path if form == TYPE else name.removeprefix(SIGN)
+        start = f"{form} of {path} is " if form == TYPE else f"{path} is "
+        return Phrases(start, f"{path} is {ABSENT}", f"{path} is present")
     return None
 
 
@@ -323,13 +323,12 @@ def _order_word(label: str) -> str:
 
 
 def _digits_word(exponent: str) -> str:
-    """Return a text for the exponent of a Decimal, such as `2 digits after the point, as in 1.00`
-    for -2."""
-    places = -int(exponent)
-    if places < 0:
-        return f"the exponent {-places}, as in 1E+{-places}"
-    example = f", as in {decimal_word('1', exponent)}" if places <= _SHOWN_PLACES else ""
-    return f"{places or 'no'} digit{'s' * (places != 1)} after the point{example}"
+    """Return a text for the exponent of a Decimal, `2 digits after the point, ...` for -2."""
+    digits = -int(exponent)
+    if digits < 0:
+        return f"the exponent {-digits}, as in 1E+{-digits}"
+    example = f", as in {decimal_word('1', exponent)}" if digits <= _SHOWN_PLACES else ""
+    return f"{digits or 'no'} digit{'s' * (digits != 1)} after the point{example}"
 
 
 def decimal_word(number: str, exponent: str) -> str:
@@ -371,13 +370,15 @@ def written(entries: Iterable[Entry]) -> str:
     return _written(ROOT, parts, words)
 
 
-def _place(path: Path) -> tuple[int, str]:
+def _sort_key(path: Path) -> tuple[int, str]:
     return (int(path.word), "") if path.step == "item" else (0, path.word)
 
 
 def _written(path: Path, parts: dict[str, list[Path]], words: dict[str, str]) -> str:
     word = _value(path, parts, words)
-    forms = {one.word: words[one.name] for one in parts.get(path.name, []) if one.step == "form"}
+    forms = {
+        part.word: words[part.name] for part in parts.get(path.name, []) if part.step == "form"
+    }
     if EXPONENT in forms:
         word = decimal_word(word, forms[EXPONENT])
     return typed_word(word, forms[TYPE]) if TYPE in forms else word
@@ -386,14 +387,14 @@ def _written(path: Path, parts: dict[str, list[Path]], words: dict[str, str]) ->
 def _value(path: Path, parts: dict[str, list[Path]], words: dict[str, str]) -> str:
     word, inner = words[path.name], parts.get(path.name, [])
     if not word.startswith("a "):
-        return next((words[one.name] for one in inner if one.word == EXACT), word)
-    kept = sorted((one for one in inner if one.step not in ("about", "form")), key=_place)
+        return next((words[part.name] for part in inner if part.word == EXACT), word)
+    items = sorted((part for part in inner if part.step not in ("about", "form")), key=_sort_key)
     if word == SET:
-        return f"{{{', '.join(one.word for one in kept)}}}" if kept else "set()"
-    listed = [(one, _written(one, parts, words)) for one in kept]
+        return f"{{{', '.join(part.word for part in items)}}}" if items else "set()"
+    listed = [(part, _written(part, parts, words)) for part in items]
     if word == LIST:
         return f"({', '.join(value for _, value in listed)})"
     if word == DICT:
-        return f"{{{', '.join(f'{one.word}: {value}' for one, value in listed)}}}"
+        return f"{{{', '.join(f'{part.word}: {value}' for part, value in listed)}}}"
     name = word.removeprefix("a ")
-    return f"{name}({', '.join(f'{one.word}={value}' for one, value in listed)})"
+    return f"{name}({', '.join(f'{part.word}={value}' for part, value in listed)})"

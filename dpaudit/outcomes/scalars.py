@@ -134,36 +134,37 @@ def of_text_array(array: NDArray[np.str_]) -> Entries | None:
     known = np.empty((0, width), dtype=np.uint32)
     for start in range(0, len(array), _TEXTS_PER_BLOCK):
         piece = np.ascontiguousarray(letters[start : start + _TEXTS_PER_BLOCK].T)
-        found = codes[start : start + _TEXTS_PER_BLOCK]
-        found[:] = 0
+        block_codes = codes[start : start + _TEXTS_PER_BLOCK]
+        block_codes[:] = 0
         for code, text in enumerate(known, 1):
-            found[_are(piece, text)] = code
-        while not found.all():
+            block_codes[_are(piece, text)] = code
+        while not block_codes.all():
             if len(texts) == _MAX_TEXTS:
                 return None
-            first = int(np.argmin(found))
+            first = int(np.argmin(block_codes))
             known = np.append(known, piece[:, first][None], axis=0)
             texts.append(str(array[start + first]))
             if may_have_content(texts[-1]):
                 return None
-            found[_are(piece, known[-1])] = len(texts)
+            block_codes[_are(piece, known[-1])] = len(texts)
     return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, texts)))
 
 
 def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return a mask of the strings that equal `text`. letters: array of characters, in which each
-    column contains one string."""
-    found: NDArray[np.bool_] = letters[0] == text[0]
+    """Return a mask of the strings that equal `text`. `letters` has one string per column."""
+    is_equal: NDArray[np.bool_] = letters[0] == text[0]
     for row, letter in zip(letters[1:], text[1:], strict=True):
-        found &= row == letter
-    return found
+        is_equal &= row == letter
+    return is_equal
 
 
 def of_mixed(values: Sequence[str | float]) -> Entries:
     """Convert a list of numbers and texts to the `Entries` of a column. No number may be NaN."""
     known: dict[str, int] = {}
-    codes = [known.setdefault(one, len(known) + 1) if isinstance(one, str) else 0 for one in values]
-    numbers = [math.nan if isinstance(one, str) else one for one in values]
+    codes = [
+        known.setdefault(value, len(known) + 1) if isinstance(value, str) else 0 for value in values
+    ]
+    numbers = [math.nan if isinstance(value, str) else value for value in values]
     some = np.array(codes, dtype=np.int32) if known else None
     return Entries(np.array(numbers), some, tuple(known))
 
@@ -180,10 +181,10 @@ def bytes_label(data: bytes) -> str:
     return _cut(repr(bytes(data)), repr(bytes(data)), len(data), "bytes")
 
 
-def _cut(label: str, whole: str, size: int, unit: str) -> str:
+def _cut(label: str, content: str, size: int, unit: str) -> str:
     if size <= _MAX_LABEL:
         return label
-    return f"{label[:_SHOWN_CHARACTERS]}… ({size:,} {unit}, digest {text_key(whole):016x})"
+    return f"{label[:_SHOWN_CHARACTERS]}… ({size:,} {unit}, digest {text_key(content):016x})"
 
 
 def values_of(array: NDArray[Any]) -> list[Any]:
@@ -191,7 +192,7 @@ def values_of(array: NDArray[Any]) -> list[Any]:
     that would lose precision."""
     kind = array.dtype.kind
     if kind == "V" and array.dtype.names is None:
-        return [one.tobytes() for one in array]
+        return [entry.tobytes() for entry in array]
     plain = kind in "biuSUO" or (kind == "f" and array.itemsize <= 8)
     return array.tolist() if plain else list(array)
 
@@ -283,16 +284,15 @@ def _nearest(exact: Fraction | int) -> float:
 
 
 def _fraction_word(exact: Fraction) -> str:
-    """Return the text of a fraction: `0.125` if it has a finite number of decimal places, else
-    `1/3`."""
+    """Return the text of a fraction: `0.125` if its decimal places are finite, else `1/3`."""
     top, bottom = exact.numerator, exact.denominator
     if max(abs(top), bottom).bit_length() > _MAX_INTEGER_BITS:
         return _digest(top, bottom)
-    places = max(_power(bottom, 2), _power(bottom, 5))
-    if 10**places % bottom:
+    decimals = max(_power(bottom, 2), _power(bottom, 5))
+    if 10**decimals % bottom:
         return str(exact)
-    digits = tuple(map(int, str(abs(top) * (10**places // bottom))))
-    return f"{Decimal((int(top < 0), digits, -places)):f}"
+    digits = tuple(map(int, str(abs(top) * (10**decimals // bottom))))
+    return f"{Decimal((int(top < 0), digits, -decimals)):f}"
 
 
 def _digest(top: int, bottom: int) -> str:
@@ -311,7 +311,7 @@ def _power(number: int, prime: int) -> int:
 
 def _complex(value: complex) -> Described:
     parts = {"real part": float(value.real), "imaginary part": float(value.imag)}
-    beside = {part: "NaN" if math.isnan(one) else one for part, one in parts.items()}
+    beside = {part: "NaN" if math.isnan(number) else number for part, number in parts.items()}
     # Adding 0.0 replaces -0.0 by 0.0, so that the entries of equal complex numbers are equal. The
     # two properties "real part" and "imaginary part" keep the signs of zeros.
     return Described(repr(complex(value.real + 0.0, value.imag + 0.0)), beside)
@@ -368,12 +368,12 @@ def _member(value: enum.Enum) -> Described:
 
 
 def _decimal(value: Decimal) -> Described:
-    found = exactly(value)
+    exact = exactly(value)
     exponent = value.as_tuple().exponent
-    entry = -0.0 if value.is_zero() and value.is_signed() else found.entry
+    entry = -0.0 if value.is_zero() and value.is_signed() else exact.entry
     # The Decimals 1.0 and 1.00 are equal by ==; only their exponents, -1 and -2, distinguish them.
     forms = {EXPONENT: str(exponent)} if isinstance(exponent, int) else {}
-    return Described(entry, found.beside, forms)
+    return Described(entry, exact.beside, forms)
 
 
 def _long_double(value: np.longdouble) -> Described:

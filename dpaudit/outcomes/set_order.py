@@ -54,8 +54,8 @@ def hash_seed() -> str | None:
     """
     if not sys.flags.hash_randomization:
         return "0"
-    given = "" if sys.flags.ignore_environment else os.environ.get("PYTHONHASHSEED", "")
-    return None if given in ("", "0", "random") else given
+    setting = "" if sys.flags.ignore_environment else os.environ.get("PYTHONHASHSEED", "")
+    return None if setting in ("", "0", "random") else setting
 
 
 def as_in_a_set(keys: tuple[Any, ...], *, texts: bool = True) -> bool:
@@ -84,13 +84,11 @@ def _has_known_hash(key: Any, is_fixed: bool) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
-    """Return whether a set of these keys may have this order in this process.
-
-    For three or more keys, the answer is an approximation. It is wrongly True for some orders that
-    no set has: a key whose hash collides with another hash is accepted at any place. It is wrongly
-    False in two cases: for about 1 in 1,000 orders of sets with more than 15 keys, and for some
-    sets from which an element was removed, if the hash of a key had collided with its hash.
-    """
+    """Return whether a set of these keys may have this order in this process."""
+    # For three or more keys, the answer is an approximation. It is wrongly True for some orders
+    # that no set has: a key whose hash collides with another hash is accepted at any place. It is
+    # wrongly False for about 1 in 1,000 orders of sets with more than 15 keys, and for some sets
+    # from which an element was removed, if the hash of a key had collided with its hash.
     if len(keys) < 2 or tuple(set(keys)) == keys:
         return True
     if len(keys) <= _MAX_PERMUTED_KEYS:
@@ -108,8 +106,7 @@ def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
 
 
 def _slots(elements: int) -> int:
-    """Return the number of slots in the hash table of a set after `elements` elements were added to
-    it one by one."""
+    """Return the number of slots of a set to which elements were added one by one."""
     slots = _MIN_SLOTS
     while elements * 5 >= (slots - 1) * 3:
         used = -(-(slots - 1) * 3 // 5)
@@ -119,42 +116,32 @@ def _slots(elements: int) -> int:
 
 
 def _rises(hashes: list[int], slots: int) -> bool:
-    """Return whether a set whose hash table has `slots` slots may list the given keys in the given
-    order.
-
-    A set lists its elements in the order of their slots. The function compares only keys that must
-    be in the slot of their own hash, because no other key can have taken this slot. It ignores all
-    other keys.
-
-    hashes: hash of each key, in the given order of the keys.
-    """
+    """Return whether a set with `slots` slots may list keys with these hashes in this order."""
+    # A set lists its elements in the order of their slots. Only keys that must be in the slot of
+    # their own hash are compared, because no other key can have taken this slot.
     mask = slots - 1
     owners: dict[int, list[int]] = {}
     for key, number in enumerate(hashes):
         owners.setdefault(number & mask, []).append(key)
-    displaced = {key for own in owners.values() if len(own) > 1 for key in own}
+    displaced = {key for keys in owners.values() if len(keys) > 1 for key in keys}
     pending = list(displaced)
     while pending:
         free = 0
         for slot in _probes(hashes[pending.pop()], mask):
-            own = owners.get(slot)
-            if own is None:
+            keys = owners.get(slot)
+            if keys is None:
                 free += 1
                 if free == _FREE_SLOTS:
                     break
-            elif own[0] not in displaced:
-                displaced.add(own[0])
-                pending.append(own[0])
+            elif keys[0] not in displaced:
+                displaced.add(keys[0])
+                pending.append(keys[0])
     settled = [number & mask for key, number in enumerate(hashes) if key not in displaced]
     return settled == sorted(settled)
 
 
 def _probes(number: int, mask: int) -> Iterator[int]:
-    """Yield the slots in which CPython tries to put an element, one after the other.
-
-    number: hash of the element.
-    mask: number of slots minus 1.
-    """
+    """Yield the slots in which CPython tries to put an element, one after the other."""
     slot, perturb = number & mask, number
     for _ in range(mask + 1):
         probes = _LINEAR_PROBES if slot + _LINEAR_PROBES <= mask else 0

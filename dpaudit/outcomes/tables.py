@@ -180,13 +180,13 @@ class NamedColumns(Sequence[Column]):
         return len(self._names)
 
     @overload
-    def __getitem__(self, place: int) -> Column: ...
+    def __getitem__(self, index: int) -> Column: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Column]: ...
-    def __getitem__(self, place: int | slice) -> Column | Sequence[Column]:
-        if isinstance(place, slice):
-            return NamedColumns(self._table, self._names[place])
-        return self._table.column(self._names[place])
+    def __getitem__(self, index: slice) -> Sequence[Column]: ...
+    def __getitem__(self, index: int | slice) -> Column | Sequence[Column]:
+        if isinstance(index, slice):
+            return NamedColumns(self._table, self._names[index])
+        return self._table.column(self._names[index])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,17 +214,16 @@ class Table(Outcomes):
         columns = self.all_columns
         repeated = self._repeated_texts()
         if repeated:
-            both = zip(self.paths, columns, strict=True)
-            columns = tuple(one for path, one in both if repeated.isdisjoint(path.texts))
+            pairs = zip(self.paths, columns, strict=True)
+            columns = tuple(column for path, column in pairs if repeated.isdisjoint(path.texts))
         columns = columns[:MAX_WIDTH]
         return (*columns, *filter(None, map(_telling_kinds, columns)))
 
     def _repeated_texts(self) -> set[str]:
-        """Return the names of the columns of texts that repeat so often that their contents tell
-        nothing more."""
+        """Return the columns of texts that repeat so often that contents tell nothing more."""
         texts = {name for path in self.paths for name in path.texts}
-        columns = (one for one in self.all_columns if one.name in texts)
-        return {one.name for one in columns if is_repeated(len(one.labels), self.size)}
+        columns = (column for column in self.all_columns if column.name in texts)
+        return {column.name for column in columns if is_repeated(len(column.labels), self.size)}
 
     @property
     def contents(self) -> frozenset[str]:
@@ -264,9 +263,12 @@ class Table(Outcomes):
 
     @property
     def representations(self) -> Sequence[Column]:
-        signed = [one.name for one in self.all_columns[:MAX_WIDTH] if signs_differ(one.numbers)]
+        columns = self.all_columns[:MAX_WIDTH]
+        signed = [column.name for column in columns if signs_differ(column.numbers)]
         forms = [path for path, _ in self.forms[:MAX_WIDTH] if form_differs(self, path)]
-        return tuple(self.named([*(SIGN + name for name in signed), *(one.name for one in forms)]))
+        return tuple(
+            self.named([*(SIGN + name for name in signed), *(path.name for path in forms)])
+        )
 
     def plain(self) -> Table:
         columns = tuple(map(unsigned, self.all_columns))
@@ -282,19 +284,21 @@ class Table(Outcomes):
             for path, entry in self.fixed
             if path.name not in names and path.is_in_keys
         ]
-        both = np.uint64(sum(fixed) % 2**64)
-        others = [column for column in self.all_columns if column.name not in names]
-        forms = [one for path, one in self.forms if path.is_in_keys]
-        more = [_form_keys(one) for one in forms if one.name not in names]
-        left = (one for one in self.all_columns if one.name in names)
-        more += [keys for one in left if (keys := sign_keys(one.name, one.numbers)) is not None]
-        if not others and not more:
-            return np.broadcast_to(both, self.size)
-        if len(others) >= _MIN_JOINT_COLUMNS and len(others) * self.size <= _MAX_JOINT_ENTRIES:
-            total = both + _keys_together(others)
+        fixed_keys = np.uint64(sum(fixed) % 2**64)
+        columns = [column for column in self.all_columns if column.name not in names]
+        forms = [column for path, column in self.forms if path.is_in_keys]
+        more = [_form_keys(column) for column in forms if column.name not in names]
+        left = (column for column in self.all_columns if column.name in names)
+        more += [
+            keys for column in left if (keys := sign_keys(column.name, column.numbers)) is not None
+        ]
+        if not columns and not more:
+            return np.broadcast_to(fixed_keys, self.size)
+        if len(columns) >= _MIN_JOINT_COLUMNS and len(columns) * self.size <= _MAX_JOINT_ENTRIES:
+            total = fixed_keys + _keys_together(columns)
         else:
-            total = np.full(self.size, both)
-            for column in others:
+            total = np.full(self.size, fixed_keys)
+            for column in columns:
                 total += mix(column.keys() + _name_key(column.name))
         for keys in more:
             total += keys
@@ -316,11 +320,7 @@ class Table(Outcomes):
 
 
 def _form_keys(column: Column) -> KeyArray:
-    """Return the numbers to add to the 64-bit hashes of outcomes for a property that == does not
-    compare, such as the type: shape (outcomes,). The number is 0 for the usual property (`absent`).
-
-    column: the property of each outcome.
-    """
+    """Return what a property adds to the 64-bit hashes of outcomes; 0 for `absent`."""
     keys = mix(column.keys() + _name_key(column.name))
     if column.codes is not None and ABSENT in column.labels:
         keys[column.codes == column.labels.index(ABSENT) + 1] = 0
@@ -328,8 +328,7 @@ def _form_keys(column: Column) -> KeyArray:
 
 
 def _keys_together(columns: Sequence[Column]) -> KeyArray:
-    """Return, for each outcome, the sum of the scrambled 64-bit hashes of its entries in the given
-    columns, shape (outcomes,)."""
+    """Return the sum of the scrambled hashes of each outcome's entries, (outcomes,)."""
     if any(column.codes is not None for column in columns):
         keys = np.array([column.keys() for column in columns])
     else:
@@ -412,9 +411,7 @@ def timed(outcomes: Outcomes, nanoseconds: NDArray[np.int64]) -> TimedOutcomes:
 
 
 def _telling_kinds(column: Column) -> Column | None:
-    """Return a column with the kind of each entry of a column, such as `a string`. Return None if
-    the kinds would add nothing: if all entries have the same kind, or if there are at most 64
-    different texts, which events can name one by one."""
+    """Return a column with the kind of each entry; None if kinds would add nothing."""
     if len(column.labels) <= _MANY_TEXTS:
         return None
     kinds = kinds_of(column)
@@ -440,8 +437,7 @@ def narrowed(outcomes: Outcomes) -> str | None:
 
 @lru_cache(maxsize=1024)  # every block of draws has the same fixed entries
 def _fixed_key(name: str, entry: str | float) -> int:
-    """Return the number that an entry at the path `name` adds to the 64-bit hash of an outcome,
-    modulo 2**64."""
+    """Return what an entry at a path adds to the 64-bit hash of an outcome, modulo 2**64."""
     keys = Column.constant(name, entry, 1).keys()
     return int(mix(keys + np.uint64(text_key(name)))[0])
 
@@ -457,9 +453,9 @@ def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
 
     These are the outcomes that are equal by == to another outcome in which such a property differs.
     """
-    _, place = np.unique(outcomes.plain().keys(), return_inverse=True)
-    both = np.unique(np.stack([place.astype(np.uint64), outcomes.keys()]), axis=1)
-    return np.asarray((np.bincount(both[0].astype(np.intp)) > 1)[place])
+    _, indices = np.unique(outcomes.plain().keys(), return_inverse=True)
+    pairs = np.unique(np.stack([indices.astype(np.uint64), outcomes.keys()]), axis=1)
+    return np.asarray((np.bincount(pairs[0].astype(np.intp)) > 1)[indices])
 
 
 def form_differs(outcomes: Outcomes, path: Path) -> bool:
@@ -492,9 +488,9 @@ def are_alike(tables: Sequence[Table]) -> bool:
     first = tables[0]
     names = [column.name for column in first.all_columns]
     return all(
-        (one.fixed == first.fixed or one._plain_fixed == first._plain_fixed)
-        and [column.name for column in one.all_columns] == names
-        for one in tables[1:]
+        (table.fixed == first.fixed or table._plain_fixed == first._plain_fixed)
+        and [column.name for column in table.all_columns] == names
+        for table in tables[1:]
     )
 
 
@@ -511,7 +507,7 @@ def stacked(tables: Sequence[Table]) -> Table:
     fixed = tuple(
         (path, entry)
         for path, entry in first.fixed
-        if all(one.get(path.name) == entry for one in every)
+        if all(entries.get(path.name) == entry for entries in every)
     )
     return Table(columns, size, first.paths, fixed, _stacked_forms(tables, fixed))
 
@@ -519,16 +515,11 @@ def stacked(tables: Sequence[Table]) -> Table:
 def _stacked_forms(
     tables: Sequence[Table], fixed: Sequence[tuple[Path, str | float]]
 ) -> tuple[tuple[Path, Column], ...]:
-    """Return (path, column) for each property that == does not compare, such as the type of a
-    value. The column holds the property for the outcomes of all tables, one table after the other.
-
-    fixed: (path, entry) for everything that is equal in all outcomes. Properties that are listed
-        here get no column.
-    """
+    """Return (path, column over all tables) for each property that is not fixed."""
     paths: dict[str, Path] = {}
     for table in tables:
-        both = [*table.fixed, *table.forms]
-        paths.update((path.name, path) for path, _ in both if path.step == "form")
+        pairs = [*table.fixed, *table.forms]
+        paths.update((path.name, path) for path, _ in pairs if path.step == "form")
     for path, _ in fixed:
         paths.pop(path.name, None)
     known = [table._known() for table in tables]

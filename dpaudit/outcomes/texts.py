@@ -123,7 +123,7 @@ def how_read(contents: Iterable[str]) -> tuple[str, ...]:
 
     contents: "json", "numbers" and "words", as in `Outcomes.contents`.
     """
-    found = set(contents)
-    parts = ["texts are read as JSON"] if JSON in found else []
-    parts += ["numbers in texts are read as columns"] if {NUMBERS, WORDS} & found else []
+    kinds = set(contents)
+    parts = ["texts are read as JSON"] if JSON in kinds else []
+    parts += ["numbers in texts are read as columns"] if {NUMBERS, WORDS} & kinds else []
     return (" and ".join(parts),) if parts else ()

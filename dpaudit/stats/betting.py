@@ -116,13 +116,13 @@ class Beliefs:
         if delta > 0 and not self.early:
             return _stake_factors(self.rules, claims, delta)
         if delta > 0:
-            both = (
+            factors = (
                 _paying_factors(self.posteriors, claims, delta),
                 _stake_factors(self.rules, claims, delta),
             )
-            return np.concatenate(both, axis=-3)
-        both = _posterior_factors(self.posteriors, claims), _guess_factors(self.rules, claims)
-        return np.concatenate(both, axis=-3)
+            return np.concatenate(factors, axis=-3)
+        factors = _posterior_factors(self.posteriors, claims), _guess_factors(self.rules, claims)
+        return np.concatenate(factors, axis=-3)
 
 
 def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
@@ -150,9 +150,9 @@ def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
     """
     if beliefs.early:
         posteriors = len(beliefs.posteriors)
-        others = stakes(replace(beliefs, early=False), delta)[0 if delta > 0 else posteriors :]
-        own = np.full(posteriors, _EARLY_POSTERIORS / posteriors)
-        return np.concatenate([own, (1 - _EARLY_POSTERIORS) * others / others.sum()])
+        remaining = stakes(replace(beliefs, early=False), delta)[0 if delta > 0 else posteriors :]
+        early = np.full(posteriors, _EARLY_POSTERIORS / posteriors)
+        return np.concatenate([early, (1 - _EARLY_POSTERIORS) * remaining / remaining.sum()])
     rules = len(beliefs.rules)
     if delta > 0:
         if rules < _RULES_WITH_RARE:
@@ -248,29 +248,23 @@ def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float
 
 
 def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArray:
-    """Return the log factors (4.1) of bettors with a posterior, (..., bettors, levels, 2).
-
-    With π_b the believed probability of input b at the level, a draw of b multiplies the wealth by
-    π_b / clip(π_b, 1 - θ₀, θ₀), where θ₀ = e^ε / (1 + e^ε). Under ε-DP the true probability lies in
-    [1 - θ₀, θ₀]. The expectation of the factor is linear in the true probability, and at most 1 at
-    the end of the interval nearer to π_b.
-    """
-    most = (1 / (1 + _odds_against(epsilon)))[..., None, None]
-    allowed = np.clip(posteriors, 1 - most, most)
-    both = np.stack([posteriors / allowed, (1 - posteriors) / (1 - allowed)], axis=-1)
-    return np.asarray(np.log(both), dtype=float)
+    """Return the log factors (4.1) of bettors with a posterior, (..., bettors, levels, 2)."""
+    # With π_b the believed probability of input b at the level, a draw of b multiplies the wealth
+    # by π_b / clip(π_b, 1 - θ₀, θ₀), where θ₀ = e^ε / (1 + e^ε). Under ε-DP the true probability
+    # lies in [1 - θ₀, θ₀]. The expectation of the factor is linear in the true probability, and at
+    # most 1 at the end of the interval nearer to π_b.
+    largest = (1 / (1 + _odds_against(epsilon)))[..., None, None]
+    allowed = np.clip(posteriors, 1 - largest, largest)
+    factors = np.stack([posteriors / allowed, (1 - posteriors) / (1 - allowed)], axis=-1)
+    return np.asarray(np.log(factors), dtype=float)
 
 
 def _paying_factors(posteriors: FloatArray, epsilon: FloatArray, delta: float) -> FloatArray:
-    """Return the log factors (4.5) of bettors with a posterior for δ > 0: (..., bettors, levels,
-    2).
-
-    Let π_b be the believed probability of input b at the level, θ₀ = e^ε / (1 + e^ε), and r = π_b /
-    clip(π_b, 1 - θ₀, θ₀), the factor (4.1) for a draw of b. The factor here is r - μδ, where μδ is
-    a price. Over all levels, r - 1 is at most u₁ for a draw of d1, and at most u₂ for a draw of d2.
-    Under (ε, δ)-DP the expectation of r is at most 1 + (u₁ + u₂) δ / 2, so μ = (u₁ + u₂) / 2. A
-    bettor whose factor could fall below 1 - `_MAX_LOSS` does not bet: its factor is 1.
-    """
+    """Return the log factors (4.5) of posteriors for δ > 0, (..., bettors, levels, 2)."""
+    # Let r be the factor (4.1). The factor here is r - μδ. Over all levels, r - 1 is at most u₁ for
+    # a draw of d1, and at most u₂ for a draw of d2. Under (ε, δ)-DP the expectation of r is at most
+    # 1 + (u₁ + u₂) δ / 2, so the price is μ = (u₁ + u₂) / 2. A bettor whose factor could fall below
+    # 1 - `_MAX_LOSS` does not bet: its factor is 1.
     factors = np.exp(_posterior_factors(posteriors, epsilon))
     gains = np.maximum(factors - 1, 0.0).max(axis=-2, keepdims=True)  # (..., bettors, 1, 2)
     factors = factors - delta * gains.sum(axis=-1, keepdims=True) / 2
@@ -279,14 +273,10 @@ def _paying_factors(posteriors: FloatArray, epsilon: FloatArray, delta: float) -
 
 
 def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
-    """Return the log factors (docs/method.md (4.2)) on the wealth of bettors on a rule: (..., rules
-    · excesses, levels, 2). The last axis is the input of the draw. Each rule has one bettor for
-    each number in `EXCESSES`, the excess of this bettor.
-
-    A correct guess multiplies the wealth by θ/θ₀ and a wrong guess by (1-θ)/(1-θ₀), where logit θ₀
-    = ε and logit θ = ε + excess. Under ε-DP a guess is correct with probability at most θ₀; the
-    bettor believes that this probability is θ.
-    """
+    """Return the log factors (4.2) of bettors on a rule, (..., rules · excesses, levels, 2)."""
+    # A correct guess multiplies the wealth by θ/θ₀ and a wrong guess by (1-θ)/(1-θ₀), where logit
+    # θ₀ = ε and logit θ = ε + excess. Under ε-DP a guess is correct with probability at most θ₀;
+    # the bettor believes that this probability is θ.
     excess = np.array(EXCESSES)
     claimed, believed = _log_shares(epsilon[..., None]), _log_shares(epsilon[..., None] + excess)
     gain_correct, gain_wrong = believed[0] - claimed[0], believed[1] - claimed[1]
@@ -294,13 +284,9 @@ def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
 
 
 def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatArray:
-    """Return the log factors (docs/method.md (4.3)) on the wealth of bettors on a rule: (..., rules
-    · fractions, levels, 2). The last axis is the input of the draw. Each rule has one bettor for
-    each number in `FRACTIONS`, the fraction of this bettor.
-
-    Let h be 1 if the rule can guess both inputs, and ½ if it can guess only one. A draw multiplies
-    the wealth by 1 + λ(1[correct] - e^ε 1[wrong] - hδ), where λ = fraction / (e^ε + hδ).
-    """
+    """Return the log factors (4.3) of bettors on a rule, (..., rules · fractions, levels, 2)."""
+    # Let h be 1 if the rule can guess both inputs, else ½. A draw multiplies the wealth by
+    # 1 + λ(1[correct] - e^ε 1[wrong] - hδ), where λ = fraction / (e^ε + hδ).
     odds = _odds_against(epsilon)[..., None]
     tables = []
     for rule in rules:
@@ -317,36 +303,27 @@ def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatA
 def _by_guess(
     rules: IntArray, correct: FloatArray, wrong: FloatArray, abstained: FloatArray
 ) -> FloatArray:
-    """Return the log of the factor by which a draw multiplies each bettor's wealth: (..., rules ·
-    stakes, levels, 2). There is one bettor for each pair of a rule and a stake (size of its bets).
-    The last axis is the input of the draw.
-
-    rules: (rules, levels), the guesses: 1 for d1, -1 for d2, 0 for none.
-    correct, wrong, abstained: the log of the factor after a correct guess, a wrong guess and no
-        guess, each (..., stakes).
-    """
+    """Return the log factor of each bettor on a rule, (..., rules · stakes, levels, 2)."""
+    # A rule, (levels,), guesses 1 for d1, -1 for d2 and 0 for none. The last axis is the input.
     # Index on the last axis: 0 for no guess, 1 for a correct guess, -1 (the last entry) for a wrong
     # guess.
     gains = np.stack(np.broadcast_arrays(abstained, correct, wrong), axis=-1)
-    before, excesses = gains.shape[:-2], gains.shape[-2]
-    spread = np.empty((*before, len(rules), excesses, rules.shape[1], 2))
-    for place, guess in enumerate(rules[:, :, None] * np.array([1, -1])):
+    claims, excesses = gains.shape[:-2], gains.shape[-2]
+    spread = np.empty((*claims, len(rules), excesses, rules.shape[1], 2))
+    for side, guess in enumerate(rules[:, :, None] * np.array([1, -1])):
         # `take` is several times faster than `np.where`.
-        spread[..., place, :, :, :] = gains.take(guess, axis=-1)
-    return spread.reshape(*before, -1, rules.shape[1], 2)
+        spread[..., side, :, :, :] = gains.take(guess, axis=-1)
+    return spread.reshape(*claims, -1, rules.shape[1], 2)
 
 
 def _odds_against(epsilon: FloatArray) -> FloatArray:
-    """Return e^-ε for each entry. `math.exp` is used, since the rounding of `np.exp` may depend on
-    the size of the array.
-    """
+    """Return e^-ε for each entry."""
+    # The rounding of `np.exp` may depend on the size of the array.
     return np.reshape([math.exp(-value) for value in epsilon.ravel()], epsilon.shape)
 
 
 def _log_shares(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return log θ and log(1 - θ) for θ = e^x / (1 + e^x), where x is `log_odds`, without loss of
-    digits.
-    """
+    """Return log θ and log(1 - θ) for logit θ = `log_odds`, without loss of digits."""
     return -np.log1p(np.exp(-log_odds)), -log_odds - np.log1p(np.exp(-log_odds))
 
 

@@ -240,13 +240,7 @@ def pair_delta_lower(
 def _pair_bounds(
     count: int, draws: int, other: int, other_draws: int, alpha: float
 ) -> tuple[float, float]:
-    """Return (lower, upper): a lower bound of the event's probability under the first input, and an
-    upper bound of its probability under the other input. Both are Clopper-Pearson bounds at alpha /
-    2.
-
-    count, draws: draws in the event, and all draws, of the first input.
-    other, other_draws: the same for the other input.
-    """
+    """Return (lower bound of P(E), upper bound of Q(E)), by Clopper-Pearson at alpha / 2."""
     lower = clopper_pearson_lower(count, draws, alpha / 2)
     return lower, clopper_pearson_upper(other, other_draws, alpha / 2)
 

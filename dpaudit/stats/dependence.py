@@ -128,8 +128,7 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 
 
 def _shortened(keys: Keys) -> Keys:
-    """Return the first keys of a sequence, cut so that they hold at most about `_MAX_PAIRS`
-    (100,000) pairs of equal keys. Return all keys if they hold no more pairs than this."""
+    """Return the first keys, cut to hold at most about `_MAX_PAIRS` pairs of equal keys."""
     pairs = _pairs(keys[:_FIRST_ENTRIES])
     if pairs > _MAX_PAIRS:  # sequences of few distinct keys have too many equal pairs
         return keys[: int(_FIRST_ENTRIES * math.sqrt(_MAX_PAIRS / pairs))]
@@ -144,27 +143,25 @@ def _pairs(keys: Keys) -> float:
 
 
 def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
-    """Return (first, distance), two arrays with one entry for each pair of equal keys: the index of
-    the pair's first key, and the number of positions from there to the second key.
-    """
+    """Return (index of the first key, distance to the second) for each pair of equal keys."""
     # An unstable sort is five times as fast as a stable one. `lexsort` below restores the order
     # among repeated keys only.
     order = np.argsort(keys)
     is_new = np.ones(len(keys) + 1, dtype=bool)
     is_new[1:-1] = keys[order[1:]] != keys[order[:-1]]
     is_paired = ~(is_new[:-1] & is_new[1:])
-    places, group = order[is_paired], np.cumsum(is_new[:-1])[is_paired]
-    places = places[np.lexsort((places, group))]
+    positions, group = order[is_paired], np.cumsum(is_new[:-1])[is_paired]
+    positions = positions[np.lexsort((positions, group))]
     sizes = np.bincount(group)
     # For each repeated key in sorted order: the number of equal keys at later positions.
-    later = np.repeat(np.cumsum(sizes), sizes) - np.arange(1, len(places) + 1)
-    # In `places`, equal keys are neighbours. The key at position i is the first key of `later[i]`
-    # pairs; the second keys are at the positions i + 1, …, i + `later[i]`.
-    first = np.repeat(np.arange(len(places)), later)
+    later = np.repeat(np.cumsum(sizes), sizes) - np.arange(1, len(positions) + 1)
+    # In `positions`, equal keys are neighbours. The key at index i is the first key of `later[i]`
+    # pairs; the second keys are at the indices i + 1, …, i + `later[i]`.
+    first = np.repeat(np.arange(len(positions)), later)
     second = np.arange(1, len(first) + 1) + np.repeat(
-        np.arange(len(places)) - np.cumsum(later) + later, later
+        np.arange(len(positions)) - np.cumsum(later) + later, later
     )
-    return places[first], places[second] - places[first]
+    return positions[first], positions[second] - positions[first]
 
 
 # `log_e_value` tests whether an event has the same probability in all groups of draws. Each of
@@ -208,9 +205,11 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
     else:
         # With many groups, the pairs (draws of the group in the event, all draws of the group) take
         # few distinct values. The slow function `betaln` is called once for each distinct pair.
-        codes, place = np.unique(inside[:-1] * (sizes.max() + 1) + sizes[:-1], return_inverse=True)
+        codes, indices = np.unique(
+            inside[:-1] * (sizes.max() + 1) + sizes[:-1], return_inverse=True
+        )
         x, n = (part.astype(np.float64) for part in np.divmod(codes, sizes.max() + 1))
-        alike = (betaln(x + a, n - x + b) - betaln(a, b)).take(place, axis=1)
+        alike = (betaln(x + a, n - x + b) - betaln(a, b)).take(indices, axis=1)
     # The binomial coefficients of all groups but the last are left out: they are factors of both
     # the numerator and the denominator of E.
     log_null = _log_choose(sizes[-1], inside[-1]) - _log_choose(draws, total)
@@ -259,12 +258,12 @@ def _log_sum(logs: FloatArray) -> float:
     if not math.isfinite(largest):
         return float(logsumexp(logs))
     is_largest = logs == largest
-    many = float(np.count_nonzero(is_largest))
-    # `rest` is the sum of the smaller terms, divided by the sum of the `many` largest terms, which
-    # are equal. Like `logsumexp`, the return value uses `log1p(rest)`, since `log(1 + rest)` would
-    # lose the digits of a small `rest`.
-    rest = np.exp(np.where(is_largest, -np.inf, logs) - largest).sum() / many
-    return float(np.log1p(rest) + np.log(many) + largest)
+    ties = float(np.count_nonzero(is_largest))
+    # `remainder` is the sum of the smaller terms, divided by the sum of the `ties` largest terms,
+    # which are equal. Like `logsumexp`, the return value uses `log1p`, since `log(1 + remainder)`
+    # would lose the digits of a small `remainder`.
+    remainder = np.exp(np.where(is_largest, -np.inf, logs) - largest).sum() / ties
+    return float(np.log1p(remainder) + np.log(ties) + largest)
 
 
 def _log_choose(n: int, k: int) -> float:

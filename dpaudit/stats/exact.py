@@ -130,14 +130,8 @@ def _event(guess: Guess, atoms: Sequence[Atom]) -> Event:
 
 
 def _extreme(atoms: list[Atom], guess: Guess, delta: float) -> Extreme:
-    """Return the largest value of log((P(E) - δ) / Q(E)) over all events E, or 0 if no value is
-    positive, with an event that attains it. The best event is always a set of the outcomes with the
-    largest P(s)/Q(s).
-
-    atoms: triples (s, P(s), Q(s)).
-    guess: the input whose law is P.
-    delta: δ.
-    """
+    """Return max log((P(E) - δ) / Q(E)) over events E, at least 0, and an E that attains it."""
+    # The best event is always a set of the outcomes with the largest P(s)/Q(s).
     ordered = sorted(atoms, key=_log_ratio, reverse=True)
     ahead = accumulate(atom[1] for atom in ordered)
     behind = accumulate(atom[2] for atom in ordered)

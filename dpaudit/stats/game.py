@@ -205,13 +205,10 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
 
 
 def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
-    """Return a lower bound for δ, in closed form. It is slightly smaller than the bound of the
-    exact test.
-
-    Let k be the smallest number of correct guesses that must be removed from the counts so that
-    they no longer refute (ε, 0)-DP at alpha / 2. Then δ must account for at least k draws, and a
-    Clopper-Pearson bound at alpha / 2 turns k into a bound for δ (docs/method.md §2).
-    """
+    """Return a lower bound for δ in closed form, slightly below that of the exact test."""
+    # Let k be the smallest number of correct guesses that must be removed from the counts so that
+    # they no longer refute (ε, 0)-DP at alpha / 2. Then δ must account for at least k draws, and a
+    # Clopper-Pearson bound at alpha / 2 turns k into a bound for δ (docs/method.md §2).
 
     def stands(spared: int) -> bool:
         correct = game.correct - spared
@@ -232,15 +229,8 @@ def _score_test(game: Game, alpha: float, terms: int | None = None) -> ScoreTest
 
 
 def _scan(game: Game, point: _Point, end: float, alpha: float) -> float:
-    """Return the lower bound inf{x ≥ 0 : p(x) > alpha}, at most `end`, rounded down to a step of
-    the scan. Here x is ε or δ, and p(x) is the p-value of the claim with this x.
-
-    game: the counts.
-    point: a function that maps x to this claim, (ε, hδ), where the other of ε and δ is fixed. h is
-        1 if the rule can guess both inputs, else ½.
-    end: largest possible bound.
-    alpha: the error probability.
-    """
+    """Return inf{x ≥ 0 : p(x) > alpha}, at most `end`, rounded down to a step of the scan."""
+    # Here x is ε or δ, and p(x) is the p-value of the claim `point(x)`.
     quick = _score_test(game, alpha, _QUICK_TERMS)
     anchor, spread = _normal_bound(quick, point, end, alpha)
     start = max(0.0, anchor - _START_DISTANCE * spread)
@@ -261,17 +251,9 @@ def _climb(
     end: float,
     alpha: float,
 ) -> float:
-    """Raise x in steps, which get smaller, until a step of the smallest size would reach p(x) >
-    alpha. Return the last x with p(x) ≤ alpha.
-
-    test: computes p-values.
-    point: a function from x to the claim (ε, hδ) whose p-value is p(x). Either ε or δ
-        is x; h is 1 if the rule can guess both inputs, else ½.
-    begin: (x, p(x)) at the start; if this p is above alpha, its x is returned.
-    spread: standard deviation of the bound, which is the unit of the steps.
-    end: upper end of the scan; p counts as 1 for every x ≥ end.
-    alpha: the error probability.
-    """
+    """Raise x in steps that get smaller; return the last x with p(x) ≤ alpha."""
+    # The unit of the steps is `spread`, the standard deviation of the bound. p counts as 1 for
+    # every x ≥ end.
     caution = _STEP_MARGIN / math.sqrt(test.draws)
     step, finest = _STEP, _STEP if test.draws > _COSTLY_DRAWS else _STEP / 4
     (start, p), reach = begin, math.inf
@@ -295,13 +277,9 @@ def _climb(
 
 
 def _normal_bound(test: ScoreTest, point: _Point, end: float, alpha: float) -> tuple[float, float]:
-    """Return (x, standard deviation of x): an approximate bound, by a normal approximation of the
-    score. At x the score of the claim `point(x)` equals the upper alpha quantile of a standard
-    normal. The standard deviation is 1 over the slope of the score at x.
-
-    point: a function from x to a claim (ε, hδ). h is 1 if the rule can guess both inputs, else ½.
-    end: largest possible x.
-    """
+    """Return (x, its standard deviation), a bound by a normal approximation of the score."""
+    # At x the score of the claim `point(x)` equals the upper alpha quantile of a standard normal.
+    # The standard deviation is 1 over the slope of the score at x.
     quantile, low, high = -float(ndtri(alpha)), 0.0, end
     while high - low > 1e-9 * max(high, 1e-3):
         middle = (low + high) / 2

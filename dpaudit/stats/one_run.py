@@ -167,8 +167,8 @@ def fewest_correct(seen: Guesses, refutes: Callable[[Guesses], bool]) -> int:
     -----
     The number is found by bisection: more right guesses must not make `refutes` false.
     """
-    made = range(seen.guesses + 1)
-    return bisect_left(made, True, key=lambda correct: refutes(replace(seen, correct=correct)))
+    counts = range(seen.guesses + 1)
+    return bisect_left(counts, True, key=lambda correct: refutes(replace(seen, correct=correct)))
 
 
 def smallest_detectable(seen: Guesses, needed: int, epsilon: float) -> float:
@@ -201,25 +201,22 @@ def smallest_detectable(seen: Guesses, needed: int, epsilon: float) -> float:
     return detectable_epsilon(seen.guesses, epsilon, level * (1 + 1e-9))
 
 
-def _tail(seen: Guesses, epsilon: float) -> float:
+def _tail(guesses: Guesses, epsilon: float) -> float:
     """Return β = Pr[W ≥ v], W ~ Binomial(r, e^ε / (1 + e^ε)), for v right guesses out of r."""
-    return float(upper_tail(seen.correct, seen.guesses, right_share(epsilon)))
+    return float(upper_tail(guesses.correct, guesses.guesses, right_share(epsilon)))
 
 
-def _slope(seen: Guesses, epsilon: float) -> float:
-    """Return the factor of δ in docs/method.md (12.1), computed by logarithms: n β (1 - β) / (v
-    Pr[W = v]), where W ~ Binomial(r, e^ε / (1 + e^ε)) and β = Pr[W ≥ v]. In `seen`, n is
-    `canaries`, r is `guesses` and v is `correct`.
-    """
-    right, guesses = seen.correct, seen.guesses
-    below = float(upper_tail(guesses - right + 1, guesses, right_share(-epsilon)))
+def _slope(guesses: Guesses, epsilon: float) -> float:
+    """Return the factor of δ in docs/method.md (12.1), n β (1 - β) / (v Pr[W = v]), by logs."""
+    right, total = guesses.correct, guesses.guesses
+    below = float(upper_tail(total - right + 1, total, right_share(-epsilon)))
     if right == 0 or below == 0:
         return 0.0
     # Let W be the number of right guesses out of r, v = `right` and β = Pr[W ≥ v]. Then β / Pr[W =
     # v] = 1 + Σ_{j > v} Pr[W = j] / Pr[W = v]. The logs of these terms are running sums of log Pr[W
     # = j] / Pr[W = j - 1] = log((r - j + 1) / j) + ε, so that no term underflows.
-    further = np.arange(right + 1, guesses + 1)
-    steps = np.log((guesses - further + 1) / further) + epsilon
+    further = np.arange(right + 1, total + 1)
+    steps = np.log((total - further + 1) / further) + epsilon
     ratio = float(logsumexp(np.concatenate([[0.0], np.cumsum(steps)])))
-    log_slope = math.log(seen.canaries / right) + math.log(below) + ratio
+    log_slope = math.log(guesses.canaries / right) + math.log(below) + ratio
     return math.exp(min(log_slope, 700.0))

@@ -73,12 +73,12 @@ def refutes(seen: Guesses, smallest: Smallest, alpha: float) -> bool:
     for j in range(seen.correct, 0, -1):
         least = n * smallest((j * tail + above) / n)
         above += tail
-        before = (above + least) / (guesses - j + 1) * (1 - _ROUNDED_DOWN)
-        if before > 1:
+        next_tail = (above + least) / (guesses - j + 1) * (1 - _ROUNDED_DOWN)
+        if next_tail > 1:
             return True
-        if before <= tail:  # then P_0 = P_j, since (12.2) holds with equal tails from here on
+        if next_tail <= tail:  # then P_0 = P_j, since (12.2) holds with equal tails from here on
             return False
-        tail = before
+        tail = next_tail
     return False
 
 
@@ -233,14 +233,9 @@ def independent_bounds(
     return pair_epsilon_lower(seen.correct, n, wrong, n, delta / 2, alpha), min(1.0, 2 * lower)
 
 
-def _shares(seen: Guesses, alpha: float) -> tuple[float, float]:
-    """Return (lower, upper): a lower bound of the probability that the score of an included canary
-    is above the threshold, and an upper bound of this probability for a canary that was left out.
-    Both are Clopper-Pearson bounds at alpha / 2.
-
-    seen: the counts of guesses; all guesses say "in" and are about canaries above the threshold.
-    """
-    wrong = seen.guesses - seen.correct
-    lower = clopper_pearson_lower(seen.correct, seen.canaries, alpha / 2)
-    upper = clopper_pearson_upper(wrong, seen.canaries, alpha / 2)
+def _shares(guesses: Guesses, alpha: float) -> tuple[float, float]:
+    """Return Clopper-Pearson bounds of Pr[score above threshold]: (lower if in, upper if out)."""
+    wrong = guesses.guesses - guesses.correct
+    lower = clopper_pearson_lower(guesses.correct, guesses.canaries, alpha / 2)
+    upper = clopper_pearson_upper(wrong, guesses.canaries, alpha / 2)
     return min(1.0, 2 * lower), min(1.0, 2 * upper)

@@ -57,10 +57,7 @@ def mid_ranks(values: FloatArray) -> FloatArray:
 
 
 def _is_new(ordered: FloatArray) -> NDArray[np.bool_]:
-    """Return, for each entry of a sorted array, whether it differs from the entry before it.
-
-    The first entry counts as different, and NaN as equal to NaN.
-    """
+    """Return whether each entry of a sorted array differs from the one before; NaN equals NaN."""
     is_new = np.ones(len(ordered), dtype=bool)
     is_new[1:] = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1])
     return is_new

@@ -79,7 +79,7 @@ def chi_squared(
         if min(counts.shape, default=0) < 2:
             continue
         expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-        kept = expected >= least_expected
-        total += float(((counts - expected) ** 2 / expected)[kept].sum())
+        is_summed = expected >= least_expected
+        total += float(((counts - expected) ** 2 / expected)[is_summed].sum())
         freedom += (counts.shape[0] - 1) * (counts.shape[1] - 1)
     return total, freedom

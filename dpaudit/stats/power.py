@@ -125,7 +125,7 @@ def telling_share(by_input: tuple[int, int], draws: int) -> float:
     # error of √draws / 2, so that n - (draws - n) has a standard error of √draws. An n that exceeds
     # half of the draws by up to `_HALF_MARGIN` standard errors may be due to chance.
     spare = _HALF_MARGIN * math.sqrt(draws)
-    telling = sum(min(one, draws - one + spare) for one in by_input)
+    telling = sum(min(guesses, draws - guesses + spare) for guesses in by_input)
     return telling / max(1, sum(by_input))
 
 
@@ -176,8 +176,8 @@ def detectable_rare(
     def is_caught(p: float) -> bool:
         # p / 2, since a fair coin picks the input of every draw, and only one input gives the
         # output.
-        seen = _at_least(MIN_SEEN, learning, p / 2)
-        return seen * _at_least(needed, certifying, p / 2) >= power
+        learned = _at_least(MIN_SEEN, learning, p / 2)
+        return learned * _at_least(needed, certifying, p / 2) >= power
 
     if not is_caught(1.0):
         return math.inf
@@ -193,13 +193,7 @@ def _at_least(successes: int, trials: int, p: float) -> float:
 
 
 def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> int:
-    """Return the smallest number of guesses that refutes a claim if all guesses are right and name
-    the same input. Return draws + 1 if even `draws` right guesses do not refute it.
-
-    draws: number of all draws.
-    epsilon, delta: the claim.
-    alpha: error probability of the test.
-    """
+    """Return the fewest guesses, all right and of one input, that refute; else draws + 1."""
     if delta == 0:
         needed = draws_to_refute(epsilon, 0.0, alpha)
         return draws + 1 if needed > draws else int(needed)
@@ -285,14 +279,7 @@ def detectable_epsilon_pair(
 def _unlucky_counts(
     ahead: float, draws: int, behind: float, other_draws: int, power: float
 ) -> tuple[int, int]:
-    """Return (count, other_count), unlucky counts of an event E: the count under the first input is
-    too small, under the other input too large. With both, the estimate of log(P(E) / Q(E)) is at
-    its (1 - power) quantile.
-
-    ahead, behind: probabilities of the event under the first and under the other input.
-    draws, other_draws: numbers of draws of the two inputs.
-    power: probability that the estimate is larger.
-    """
+    """Return counts with which log(P(E) / Q(E)) is at its (1 - power) quantile."""
     spread = (1 - ahead) / (draws * ahead), (1 - behind) / (other_draws * behind)
     step = float(ndtri(power)) / math.sqrt(max(sum(spread), 1e-300))
     low = math.floor(draws * ahead * (1 - step * spread[0]))

@@ -64,7 +64,7 @@ def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delt
     on the two inputs, and V = {s : P(s) > e^ε Q(s)}.
 
     The p-value is the smallest alpha at which the lower bound of `violating_mass` exceeds δ. It is
-    1 if there are no candidate atoms (single outputs).
+    1 if there are no candidate atoms.
 
     counts, others, draws: as in `violating_mass`.
     epsilon, delta: the claim.
@@ -80,7 +80,7 @@ def epsilon_lower(
 ) -> float:
     """Return the largest ε at which the claim P(V) ≤ δ, with V = {s : P(s) > e^ε Q(s)}, is refuted;
     0 if it is refuted at no ε. The result lies in [0, 50] nats, and is rounded down by at most
-    10⁻⁶. It is found by bisection: with a larger ε, fewer atoms (single outputs) are certified, so
+    10⁻⁶. It is found by bisection: with a larger ε, fewer atoms are certified, so
     a claim that is not refuted at some ε is not refuted at a larger ε either.
 
     counts, others, draws: as in `violating_mass`.
@@ -101,7 +101,7 @@ def detectable_epsilon(
 ) -> float:
     """Return the smallest true ε₁ > ε at which the claim (ε, δ) would probably be refuted.
 
-    To refute the claim, all atoms (single outputs) of some set must be certified, and the lower
+    To refute the claim, all atoms of some set must be certified, and the lower
     bound for the probability of this set must be above δ. At ε₁, each atom of such a set is
     certified with probability 0.9 (docs/method.md §8). The result is inf if the lower bound is at
     most δ even for the set of all candidates.
@@ -113,8 +113,8 @@ def detectable_epsilon(
     if len(counts) == 0:
         return math.inf
     share, mass = ATOM_SHARE * alpha / len(counts), 0
-    each = [power.detectable_epsilon(int(count), epsilon, share) for count in counts + others]
-    for detectable, count in sorted(zip(each, counts.tolist(), strict=True)):
+    epsilons = [power.detectable_epsilon(int(count), epsilon, share) for count in counts + others]
+    for detectable, count in sorted(zip(epsilons, counts.tolist(), strict=True)):
         mass += count
         if clopper_pearson_lower(mass, draws, (1 - ATOM_SHARE) * alpha) > delta:
             return detectable

@@ -125,9 +125,7 @@ class _Grid:
 
     @property
     def step(self) -> int:
-        """Number of values of W, the number of wrong guesses, in each group (range of consecutive
-        W). The last group may have fewer values.
-        """
+        """Number of values of W in each group. The last group may have fewer values."""
         return int(self.edges[1] - self.edges[0])
 
     def take(self, rows: slice | NDArray[np.bool_]) -> _Grid:
@@ -136,19 +134,14 @@ class _Grid:
 
 @lru_cache(maxsize=_CACHED_GRIDS)
 def _even_grid(draws: int, low: float, high: float, terms: int) -> _Grid:
-    """Return the probabilities of at most `terms` groups of W, at `_FIRST_POINTS` evenly spaced w
-    in [low, high]. W is the number of wrong guesses in `draws` draws, and w the probability of a
-    wrong guess; a group is a range of consecutive W.
-    """
+    """Return the probabilities of at most `terms` groups of W at evenly spaced w."""
     edges = _group_edges(*_wrong_range(draws, low, high), terms)
     return _Grid.over(np.linspace(low, high, _FIRST_POINTS), edges, draws)
 
 
 @lru_cache(maxsize=_CACHED_GRIDS)
 def _finer_grid(grid: _Grid, draws: int, low: float, high: float) -> _Grid:
-    """Return the probability of each group of W of `grid`, at evenly spaced w between low and
-    high. W is the number of wrong guesses in `draws` draws, and w the probability of a wrong
-    guess; a group is a range of consecutive W."""
+    """Return the probability of each group of W of `grid` at evenly spaced w."""
     return _Grid.over(np.linspace(low, high, _REFINED_POINTS)[1:-1], grid.edges, draws)
 
 
@@ -231,10 +224,7 @@ class ScoreTest:
         return 1.0 if math.isnan(p) else min(1.0, p)
 
     def _tail(self, epsilon: float, spared: float) -> _Tail | None:
-        """Return Pr[z ≥ observed z] as a function of w = Pr[wrong guess]. Return None if no test is
-        possible: if ε is above 300, or if s = `spared`, the share of draws that δ excuses, is 1 or
-        more.
-        """
+        """Return Pr[z ≥ observed z] as a function of w; None if ε > 300 or `spared` ≥ 1."""
         if epsilon > _MAX_EPSILON or spared >= 1:
             return None
         ratio = math.exp(epsilon)
@@ -277,18 +267,9 @@ class _Path:
 
     @classmethod
     def between(cls, critical: IntArray, edges: IntArray, draws: int) -> _Path | None:
-        """Return the `_Path`, the differences between the tails of neighbouring groups of W, for
-        all groups whose tail is not 0 (C* ≤ N - W). W and N are the numbers of wrong guesses and of
-        draws; a group is a range of consecutive W; C* is the smallest number of right guesses with
-        z ≥ observed z.
-
-        Return None if no group has such a tail, if there are more than `_DRAWS_BY_LOGS` draws, or
-        if it is faster to compute the tail of every group by itself.
-
-        critical: C* at the first W of each group, (groups,).
-        edges: smallest W of each group, then the end of the last group, (groups + 1,).
-        draws: number N of draws.
-        """
+        """Return the differences between the tails of neighbouring groups; None if slower."""
+        # Only groups with C* ≤ N - W have a tail above 0, where C* is the smallest number of right
+        # guesses with z ≥ observed z, at the first W of each group.
         if draws > _DRAWS_BY_LOGS:
             return None
         trials = draws - edges[:-1]
@@ -301,31 +282,25 @@ class _Path:
         if np.sum(terms) > _COST_OF_BETA * groups:
             return None
         starts = np.cumsum(terms) - terms
-        place = np.arange(np.sum(terms)) - np.repeat(starts, terms)
-        falls = place < step
-        of, at = np.repeat(n[:-1], terms), np.repeat(k[:-1], terms) + place
-        sizes = of - np.minimum(place + 1, step)
-        hits = np.where(falls, at - place - 1, at - step)
+        index = np.arange(np.sum(terms)) - np.repeat(starts, terms)
+        falls = index < step
+        of, at = np.repeat(n[:-1], terms), np.repeat(k[:-1], terms) + index
+        sizes = of - np.minimum(index + 1, step)
+        hits = np.where(falls, at - index - 1, at - step)
         return cls(starts, sizes, hits, falls, (int(k[-1]), int(n[-1])))
 
-    def sums(self, share: FloatArray, rest: FloatArray, mass: FloatArray) -> FloatArray:
-        """Return Pr[z ≥ observed z] for each value of w = Pr[wrong guess], (points,); z is the
-        score of the test. The result is Σ mass · Pr[Bin(n, q) ≥ k] over groups. A group is a range
-        of consecutive W, the number of wrong guesses. For a group, n is the number of draws that
-        are not wrong guesses, q = Pr[right guess | no wrong guess], and k is the smallest number of
-        right guesses with z ≥ observed z.
-
-        share, rest: q and 1 - q for each value of w, each (points,).
-        mass: probability of each group of W for each value of w, (points, groups).
-        """
-        terms = np.exp(_log_masses(self.hits, self.sizes, share, rest, self.falls))
+    def sums(self, share: FloatArray, complement: FloatArray, mass: FloatArray) -> FloatArray:
+        """Return Pr[z ≥ observed z], (points,): Σ mass · Pr[Bin(n, q) ≥ k] over groups."""
+        # For a group, n is the number of draws that are not wrong guesses, `share` is q = Pr[right
+        # guess | no wrong guess], and k is the fewest right guesses with z ≥ observed z.
+        terms = np.exp(_log_masses(self.hits, self.sizes, share, complement, self.falls))
         # The tail of a group of W is the tail of the next group plus the difference between them.
         # So the terms of a difference belong to the tails of this group and of all earlier groups.
         # Their weight is the total probability of these groups: the running sum of `mass`.
-        before = np.cumsum(mass[:, : len(self.starts) + 1], axis=1)
+        totals = np.cumsum(mass[:, : len(self.starts) + 1], axis=1)
         steps = np.add.reduceat(terms, self.starts, axis=1)
-        sums = np.einsum("ij,ij->i", steps, before[:, :-1])
-        return np.asarray(sums + before[:, -1] * upper_tail(*self.last, share), dtype=float)
+        sums = np.einsum("ij,ij->i", steps, totals[:, :-1])
+        return np.asarray(sums + totals[:, -1] * upper_tail(*self.last, share), dtype=float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,12 +324,10 @@ class _Tail:
     spared: float
 
     def rising(self) -> Iterator[float]:
-        """Yield three rising estimates of the supremum of Pr[z ≥ observed z] over w.
-
-        The first is the largest value on every eighth point of the grid, the second on all points.
-        The third, which also covers finer points around local maxima, is the supremum up to the
-        relative error `_SUPREMUM_MARGIN`.
-        """
+        """Yield three rising estimates of the supremum of Pr[z ≥ observed z] over w."""
+        # The first is the largest value on every eighth point of the grid, the second on all
+        # points. The third, which also covers finer points around local maxima, is the supremum up
+        # to the relative error `_SUPREMUM_MARGIN`.
         values = np.empty(len(self.grid.points))
         glanced = np.arange(len(values)) % _GLANCE_STRIDE == 0
         for rows in (glanced, ~glanced):
@@ -378,12 +351,7 @@ class _Tail:
         yield float(max(np.max(values), np.max(self._at(finer))))
 
     def _resolved(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (points, values), two arrays. `points` are values of w = Pr[wrong guess] in rising
-        order: the points of the grid, and further w between them, so close together that no jump of
-        Pr[z ≥ observed z] is missed. `values` are Pr[z ≥ observed z] at `points`.
-
-        values: Pr[z ≥ observed z] at the points of the grid, which the caller has computed.
-        """
+        """Return (points, values) with points so close that no jump of the p-value is missed."""
         points = self.grid.points
         added = _points_between(points, self.draws, self.ratio, self.spared, self.grid.step)
         if len(added) == 0:
@@ -398,29 +366,23 @@ class _Tail:
         return np.concatenate([self._at(_Grid.over(part, edges, self.draws)) for part in parts])
 
     def _at(self, grid: _Grid) -> FloatArray:
-        """Return an upper bound of Pr[z ≥ observed z] for every w = Pr[wrong guess] of a grid,
-        (points,).
-
-        For N draws, let W be the number of wrong guesses, C*(W) the smallest number of right
-        guesses with z ≥ observed z, and c = Pr[right guess]. Then
-
-            Pr[z ≥ observed z] = Σ_W Pr[Bin(N, w) = W] Pr[Bin(N - W, c/(1-w)) ≥ C*(W)].
-
-        The sum is computed over groups (ranges of consecutive W). Each group uses the second factor
-        at its smallest W. There the factor is largest, since C* rises and N - W falls with W.
-        """
+        """Return an upper bound of Pr[z ≥ observed z] for every w of a grid, (points,)."""
+        # For N draws and c = Pr[right guess], the probability is
+        #     Σ_W Pr[Bin(N, w) = W] Pr[Bin(N - W, c/(1-w)) ≥ C*(W)].
+        # Each group of W uses the second factor at its smallest W. There the factor is largest,
+        # since C* rises and N - W falls with W.
         w = grid.points
         odds = np.array([self.ratio * w + self.spared, 1 - self.spared - (1 + self.ratio) * w])
-        share, rest = np.clip(odds / np.maximum(1 - w, _MIN_POSITIVE), 0.0, 1.0)
+        share, complement = np.clip(odds / np.maximum(1 - w, _MIN_POSITIVE), 0.0, 1.0)
         if self.path is not None:
-            return self.path.sums(share, rest, grid.mass)
+            return self.path.sums(share, complement, grid.mass)
         possible = self.critical <= self.draws - grid.edges[:-1]
         row, group = np.nonzero((grid.mass > _NEGLIGIBLE) & possible)
         critical = np.maximum(self.critical[group], 0).astype(float)
-        others = (self.draws - grid.edges[group]).astype(float)
+        trials = (self.draws - grid.edges[group]).astype(float)
         tails = np.ones(len(group))
         some = critical > 0
-        tails[some] = betainc(critical[some], (others - critical)[some] + 1, share[row[some]])
+        tails[some] = betainc(critical[some], (trials - critical)[some] + 1, share[row[some]])
         sums = np.bincount(row, grid.mass[row, group] * tails, minlength=len(w))
         return np.asarray(sums, dtype=float)
 
@@ -429,30 +391,22 @@ def _log_masses(
     hits: IntArray,
     trials: IntArray | int,
     share: FloatArray,
-    rest: FloatArray,
+    complement: FloatArray,
     extra: NDArray[np.bool_] | int = 0,
 ) -> FloatArray:
-    """Return log(p^extra · Pr[Bin(trials, p) = hits]) for each success probability p and each
-    count, (shares, counts). The result is -inf where hits = -1.
-
-    hits, trials, extra: arrays, (counts,); `trials` and `extra` may be one number for all counts.
-    `extra` is 0 or 1, the power of p.
-    share, rest: p and 1 - p, each (shares,).
-    """
+    """Return log(p^extra · Pr[Bin(trials, p) = hits]), (shares, counts); -inf at hits = -1."""
     misses = trials - hits
     logs = np.multiply.outer(np.log(np.maximum(share, _MIN_POSITIVE)), hits + extra)
-    logs += np.multiply.outer(np.log(np.maximum(rest, _MIN_POSITIVE)), misses)
+    logs += np.multiply.outer(np.log(np.maximum(complement, _MIN_POSITIVE)), misses)
     logs += gammaln(np.add(trials, 1)) - gammaln(hits + 1) - gammaln(misses + 1)
     return np.asarray(logs, dtype=float)
 
 
 def _peaks(values: FloatArray) -> IntArray:
-    """Return the indices of at most `_MAX_PEAKS` local maxima near which the supremum may lie.
-
-    The maxima that may be highest come first. A maximum is taken to reach at most its value plus a
-    quarter of the second difference of three neighbouring values. (A parabola through the three
-    values rises above the middle value by at most an eighth of the second difference.)
-    """
+    """Return the indices of at most `_MAX_PEAKS` local maxima that may be highest, best first."""
+    # A maximum is taken to reach at most its value plus a quarter of the second difference of three
+    # neighbouring values. (A parabola through the three values rises above the middle value by at
+    # most an eighth of the second difference.)
     around = np.pad(values, 1, mode="edge")
     bend = 2 * values - around[:-2] - around[2:]
     reach = values + bend / 4
@@ -466,18 +420,11 @@ def _peaks(values: FloatArray) -> IntArray:
 def _points_between(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> FloatArray:
-    """Return values of w to add to `points`, so that no jump of Pr[z ≥ observed z] as a function of
-    w lies unseen between two values.
-
-    z is the score of the guesses, W the number of wrong guesses, and w and c the probabilities of a
-    wrong and of a right guess. At c = e^ε w + s a fixed share of the guesses is wrong. So, given
-    the number of abstentions, the probability is a saw-tooth function of this number: it jumps when
-    the largest W with z ≥ observed z falls to the next group of W. The distance between jumps is
-    (1 + ratio) · step abstentions, or step / draws in w.
-
-    points: values of w, in rising order.  ratio, spared: e^ε and s.
-    step: number of consecutive values of W in a group, which are treated alike.
-    """
+    """Return w to add to `points`, so that no jump of Pr[z ≥ observed z] lies unseen."""
+    # At c = e^ε w + s a fixed share of the guesses is wrong. So, given the number of abstentions,
+    # the probability is a saw-tooth function of this number: it jumps when the largest W with z ≥
+    # observed z falls to the next group of W. The distance between jumps is (1 + ratio) · step
+    # abstentions, or step / draws in w.
     finer = points
     while np.any(coarse := _coarse(finer, draws, ratio, spared, step)):
         finer = np.sort(np.append(finer, ((finer[:-1] + finer[1:]) / 2)[coarse]))
@@ -487,35 +434,27 @@ def _points_between(
 def _coarse(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> NDArray[np.bool_]:
-    """Return a mask of the pairs of neighbouring values of w = Pr[wrong guess] that are too far
-    apart: Pr[z ≥ observed z] may jump between them, so its maximum may be missed.
-
-    points: values of w, in rising order.  ratio, spared: e^ε and s, in Pr[right guess] = e^ε w + s.
-    draws: N, the number of draws, with a guess or without.
-    step: number of values of W, the number of wrong guesses, in a group.
-    """
-    rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
+    """Return a mask of the neighbouring w between which Pr[z ≥ observed z] may jump unseen."""
+    abstention = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
     # As a function of w, Pr[z ≥ observed z] is a mean over the random number of abstentions. The
     # mean has no visible jumps if this number has a standard deviation of at least
     # `_SMOOTH_DEVIATION`, and of half the distance between two jumps. The jump from W = 0 to W = 1
     # wrong guesses is always visible, so at least one wrong guess must be expected.
-    smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH_DEVIATION, (1 + ratio) * step / 2)
+    smooth = np.sqrt(draws * abstention[1:]) >= max(_SMOOTH_DEVIATION, (1 + ratio) * step / 2)
     smooth &= draws * points[:-1] >= 1
     if smooth.all():
         return ~smooth
     # For each pair of neighbouring w: the distance between the two distributions of the numbers of
     # (right, wrong, no) guesses in N draws, in standard deviations. It is 2 √N times the Euclidean
     # distance between the square roots of the probabilities (c, w, rest) of the three guesses.
-    roots = np.sqrt([ratio * points + spared, points, rest])
+    roots = np.sqrt([ratio * points + spared, points, abstention])
     distance = 2 * math.sqrt(draws) * np.linalg.norm(np.diff(roots), axis=0)
     teeth = draws * np.diff(points) / step
     return np.asarray(~smooth & (distance > _NEAR) & ((distance > _FAR) | (teeth > _PART)))
 
 
 def _wrong_range(draws: int, low: float, high: float) -> tuple[int, int]:
-    """Return (first, last), a range of W such that Pr[W outside] ≤ 2·10⁻¹³ for every w in [low,
-    high]. W ~ Bin(draws, w) is the number of wrong guesses.
-    """
+    """Return (first, last) with Pr[W outside] ≤ 2·10⁻¹³ for every w in [low, high]."""
     first = draws - _tail_quantile(_TRUNCATED, draws, 1 - low)
     return max(0, first), _tail_quantile(_TRUNCATED, draws, high)
 
@@ -529,27 +468,18 @@ def _tail_quantile(gamma: float, trials: int, probability: float) -> int:
     return bisect_left(range(trials), True, key=is_rare)
 
 
-def _group_edges(first: int, last: int, most: int) -> IntArray:
-    """Split the integers from `first` to `last` in at most `most` groups of consecutive integers.
-
-    Return the first integer of each group, and last + 1. All groups but the last have equal sizes.
-    """
-    step = math.ceil((last - first + 1) / most)
+def _group_edges(first: int, last: int, groups: int) -> IntArray:
+    """Split first to last in at most `groups` equal groups; return the first of each, last + 1."""
+    step = math.ceil((last - first + 1) / groups)
     return np.append(np.arange(first, last + 1, step), last + 1).astype(np.int64)
 
 
 def _score(
     correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
-    """Return the score z = (C - e^ε W - sN) / sd of C right and W wrong guesses in N draws.
-
-    The claim is Pr[correct] ≤ e^ε Pr[wrong] + s. sd is the standard deviation of the numerator if
-    the claim holds with equality: Pr[wrong] = w and Pr[correct] = e^ε w + s, where w is the value
-    with the largest likelihood.
-
-    correct, wrong, draws: C, W and N.
-    ratio, spared: e^ε and s.
-    """
+    """Return the score z = (C - e^ε W - sN) / sd of C right and W wrong guesses in N draws."""
+    # sd is the standard deviation of the numerator if Pr[correct] = e^ε w + s, Pr[wrong] = w, where
+    # w is the value with the largest likelihood.
     excess = correct - ratio * wrong - spared * draws
     return np.asarray(excess / _spread(correct, wrong, draws, ratio, spared), dtype=float)
 
@@ -567,11 +497,8 @@ def _spread(
 def _constrained_wrong(
     correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
-    """Return the w = Pr[wrong] with the largest likelihood of the counts, given that Pr[correct] =
-    e^ε w + s. The derivative of the log-likelihood is 0 at a root of a quadratic equation.
-
-    ratio, spared: e^ε and s, the share of draws that δ excuses.
-    """
+    """Return the most likely w = Pr[wrong], given that Pr[correct] = e^ε w + s."""
+    # The derivative of the log-likelihood is 0 at a root of a quadratic equation.
     free = 1 - spared
     square = (1 + ratio) * ratio * draws
     linear = (correct + wrong) * ratio * free - (1 + ratio) * spared * (draws - correct)
@@ -583,13 +510,7 @@ def _constrained_wrong(
 def _critical_correct(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return, for each number of wrong guesses, the fewest right guesses with score z ≥ observed z;
-    draws + 1 if no number is enough.
-
-    wrong: numbers of wrong guesses.
-    ratio, spared: e^ε, and the share s = hδ of draws that δ excuses.
-    observed: the score z of the observed counts.
-    """
+    """Return the fewest right guesses with z ≥ observed z for each W; draws + 1 if none."""
     low, high = np.full(len(wrong), -1, dtype=np.int64), draws - wrong + 1
     slack = 1e-9 * max(1.0, abs(observed))
 
@@ -616,10 +537,7 @@ def _critical_correct(
 def _near_critical(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return an approximation of the smallest number of right guesses whose score z is at least
-    `observed`, for each number of wrong guesses. `_critical_correct` begins its exact search at
-    these numbers.
-    """
+    """Return an approximation of `_critical_correct`, where its exact search begins."""
     even = ratio * wrong + spared * draws
     correct = np.clip(even, 0, draws - wrong)
     for _ in range(_FIXED_POINT_STEPS):  # the spread changes little with C

@@ -56,12 +56,11 @@ _MAX_LOG_WEALTH = 700.0
 # _STEPS: largest number of bisections in `divergence_lower`.
 # _WIDTH: relative width of the interval at which the bisection stops.
 _STEPS, _WIDTH = 50, 1e-4
-# `most_telling_witness` limits the log-ratios g = log P/Q of the levels (bins of the output) to the
-# range [-cap, cap], and tries each of these caps. Without a cap, the mean of e^{a g}, where a is
-# the order of the divergence, would depend on a few draws with large g.
+# `most_telling_witness` limits the log-ratios g = log P/Q of the levels to the range [-cap, cap],
+# and tries each of these caps. Without a cap, the mean of e^{a g}, where a is the order of the
+# divergence, would depend on a few draws with large g.
 _CAPS = np.geomspace(0.1, 8.0, 20)
-# Least estimated probability of a level (bin of the output), so that ratios of probabilities are
-# finite.
+# Least estimated probability of a level, so that ratios of probabilities are finite.
 _TINY = 1e-9
 
 
@@ -120,7 +119,7 @@ def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) ->
     witness : Witness
         The function of the level by which the claim is tested; fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
-        Number of draws of d1 and number of draws of d2, for each level (bin of the output).
+        Number of draws of d1 and number of draws of d2, for each level.
     divergence : float
         The claimed divergence, in nats, at least 0.
 
@@ -138,7 +137,7 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
     Parameters
     ----------
     witness : Witness
-        A function with one value for each level (bin of the output), from which the bound is
+        A function with one value for each level, from which the bound is
         computed; fixed before the draws. It also states the order a, and whether P is the law of
         the output on d1 or on d2.
     counts : ndarray of int, shape (levels, 2)
@@ -184,7 +183,7 @@ def log_wealth(
     witness : Witness
         The function of the level, and the stakes of the bets; fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
-        Number of draws of d1 and number of draws of d2, for each level (bin of the output).
+        Number of draws of d1 and number of draws of d2, for each level.
     divergence : float
         The claimed divergence d, in nats, at least 0.
     needed : float or None, default None
@@ -208,36 +207,35 @@ def log_wealth(
     """
     x, y = witness.raised
     table = np.asarray(counts, dtype=np.float64)
-    own, other = (table[:, 0], table[:, 1]) if witness.from_d1 else (table[:, 1], table[:, 0])
+    first_counts, second_counts = (
+        (table[:, 0], table[:, 1]) if witness.from_d1 else (table[:, 1], table[:, 0])
+    )
     power, (stake, against) = witness.order / (witness.order - 1), witness.stakes
     # Raise the claimed divergence slightly. This covers the rounding errors of X = e^{(a-1) g} and
-    # Y = e^{a g}, and of their means; g is the witness, a function of the output's level (bin), and
+    # Y = e^{a g}, and of their means; g is the witness, a function of the output's level, and
     # a is the order of the divergence.
     divergence += (power + 1) * _ROUNDING
 
     def first(log_mean: FloatArray) -> FloatArray:
-        return _STAKED + _total(stake * (x - np.exp(log_mean)[:, None]), own)
+        return _STAKED + _total(stake * (x - np.exp(log_mean)[:, None]), first_counts)
 
     def second(log_mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return f, the log of the second bettor's wealth, and df / d(log m₁), for each log m₁.
-
-        m₁ and m₂ are possible means of X = e^{(a-1) g} and Y = e^{a g}. The second bettor bets
-        against the smallest m₂ that the claim allows together with m₁.
-        """
+        """Return f, the log of the second bettor's wealth, and df / d(log m₁), for each log m₁."""
+        # The bet is against the smallest mean m₂ of Y that the claim allows with the mean m₁ of X.
         profit = against * (np.exp(power * log_mean - divergence)[:, None] - y)
         slope = power * (1 - (1 - against * y) / (1 + profit))
-        return _STAKED + _total(profit, other), slope @ other
+        return _STAKED + _total(profit, second_counts), slope @ second_counts
 
-    places = np.linspace(np.log(x.min()), np.log(x.max()), _CELLS + 1)
-    edges = np.stack([places[:-1], places[1:]])
+    points = np.linspace(np.log(x.min()), np.log(x.max()), _CELLS + 1)
+    edges = np.stack([points[:-1], points[1:]])
     closed = best = lower = math.inf
     for _ in range(_ROUNDS):
         middle = edges.mean(axis=0)
         tangent, slope = second(middle)
         rise = slope * (edges - middle)
         chord, below = first(edges.ravel()).reshape(2, -1), tangent + rise
-        both = np.maximum(first(middle), _KEPT) + np.maximum(tangent, _KEPT)
-        best = min(best, float(both.min()))
+        wealths = np.maximum(first(middle), _KEPT) + np.maximum(tangent, _KEPT)
+        best = min(best, float(wealths.min()))
         # `least` is a lower bound for the log of the product of the two bettors' wealths. Each
         # wealth is the sum of a staked part and a part kept aside, so it is at least as large as
         # either part. The product is therefore at least the largest of four products: both staked
@@ -268,7 +266,7 @@ def best_stakes(
     order : float
         The order a of the divergence, above 1.
     values : ndarray of float, shape (levels,)
-        The value of g at each level (bin of the output), in nats.
+        The value of g at each level, in nats.
     laws : ndarray of float, shape (levels, 2)
         Estimated probability of each level under P, and under Q.
     draws : float
@@ -293,26 +291,24 @@ def best_stakes(
     log(1/α) / (n λ) + λ variance / 2. Slope and gap depend on each other and are computed in turn.
     """
     x, y = np.exp((order - 1) * values), np.exp(order * values)
-    power, mean, other = order / (order - 1), float(laws[:, 0] @ x), float(laws[:, 1] @ y)
-    spread, against = float(laws[:, 0] @ (x - mean) ** 2), float(laws[:, 1] @ (y - other) ** 2)
+    power, mean, second_mean = order / (order - 1), float(laws[:, 0] @ x), float(laws[:, 1] @ y)
+    spread, against = (
+        float(laws[:, 0] @ (x - mean) ** 2),
+        float(laws[:, 1] @ (y - second_mean) ** 2),
+    )
     needed = -math.log(alpha) / max(1.0, draws)
     slope = stake = gap = 0.0
     for _ in range(_FIXED_POINT_STEPS):
-        slope = power * (other + gap) / mean
+        slope = power * (second_mean + gap) / mean
         variance = max(slope**2 * spread + against, 1e-300)
-        most = _MAX_STAKE / max(slope * float(x.max() - x.min()), float(y.max()))
-        stake = min(math.sqrt(2 * needed / variance), most)
+        largest = _MAX_STAKE / max(slope * float(x.max() - x.min()), float(y.max()))
+        stake = min(math.sqrt(2 * needed / variance), largest)
         gap = needed / stake + stake * variance / 2
-    return (slope * stake, stake), power * math.log(mean) - math.log(other + gap)
+    return (slope * stake, stake), power * math.log(mean) - math.log(second_mean + gap)
 
 
 def _total(profit: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return the log of a wealth, Σ over levels of counts · log(1 + profit), rounded down, for each
-    row of `profit`.
-
-    profit: relative gain of the wealth at a draw of each level (bin), (rows, levels).
-    counts: draws by level, (levels,).
-    """
+    """Return Σ counts · log(1 + profit) over levels, rounded down, for each row of `profit`."""
     logs = np.log1p(profit)
     return np.asarray(logs @ counts - _ROUNDING * (np.abs(logs) @ counts), dtype=float)
 
@@ -320,13 +316,13 @@ def _total(profit: FloatArray, counts: FloatArray) -> FloatArray:
 def most_telling_witness(
     expected: FloatArray, limits: Mapping[float, float], coming: float, alpha: float
 ) -> Witness | None:
-    """Return the witness (a function of the output) that certifies the largest predicted lower
-    bound of a Rényi divergence, relative to the divergence that the claim allows.
+    """Return the witness that certifies the largest predicted lower bound of a Rényi divergence,
+    relative to the divergence that the claim allows.
 
     Parameters
     ----------
     expected : ndarray of float, shape (levels, 2)
-        Expected draws by level (bin of the output) and input, out of all learning draws.
+        Expected draws by level and input, out of all learning draws.
     limits : Mapping of float to float
         Divergence that the claim allows, in nats, for each order.
     coming : float
@@ -341,40 +337,32 @@ def most_telling_witness(
     """
     laws = np.maximum(expected, _TINY)
     laws = laws / laws.sum(axis=0)
-    candidates = sorted(_promising(laws, limits, coming / 2, alpha), key=lambda one: -one[0])
-    best, most = None, 0.0
+    candidates = sorted(
+        _promising(laws, limits, coming / 2, alpha), key=lambda candidate: -candidate[0]
+    )
+    best, best_ratio = None, 0.0
     # The predictions assume small stakes, so they are not exact. So for the three candidates with
     # the best predictions, the bounds themselves are computed from expected counts, and compared.
     for _, order, sign, values, stakes in candidates[:3]:
         witness = Witness(order, sign > 0, tuple(values.tolist()), stakes)
         lower = divergence_lower(witness, laws * coming / 2, alpha)
-        if lower / max(limits[witness.order], _TINY) > most:
-            best, most = witness, lower / max(limits[witness.order], _TINY)
+        if lower / max(limits[witness.order], _TINY) > best_ratio:
+            best, best_ratio = witness, lower / max(limits[witness.order], _TINY)
     return best
 
 
 def _promising(
-    laws: FloatArray, limits: Mapping[float, float], each: float, alpha: float
+    laws: FloatArray, limits: Mapping[float, float], draws: float, alpha: float
 ) -> Iterator[tuple[float, float, int, FloatArray, tuple[float, float]]]:
-    """Yield (ratio, order, direction, values, stakes) for each witness that is predicted to certify
-    a positive divergence. A witness is a function of the level (bin of the output), from which two
-    bets certify a lower bound on a Rényi divergence.
-
-    The ratio is the certified divergence divided by the allowed divergence. The order is that of
-    the divergence. The direction is 1 for D(P ‖ Q) with P the law on d1, and -1 with P the law on
-    d2. The values of the function are given by level. The stakes are those of the two bets.
-
-    laws: (levels, 2), probability of each level on d1 and on d2.
-    limits: maps each order to the largest divergence that the claim allows, in nats.
-    each: number of draws of each input to certify with.
-    alpha: error probability of the certified bound.
-    """
+    """Yield (ratio, order, direction, values, stakes) of witnesses predicted to certify."""
+    # The ratio is the certified divergence divided by the allowed one. The direction is 1 for
+    # D(P ‖ Q) with P the law on d1, and -1 with P the law on d2.
     log_ratio = np.log(laws[:, 0] / laws[:, 1])
     for order, allowed in limits.items():
-        for sign, both in ((1, laws), (-1, laws[:, ::-1])):
+        for sign, sides in ((1, laws), (-1, laws[:, ::-1])):
             # Larger caps are left out, since e^(order · cap) could overflow.
             for cap in _CAPS[order * _CAPS < 200.0]:
                 values = np.clip(sign * log_ratio, -cap, cap)
-                stakes, predicted = best_stakes(order, values, both, each, alpha)
+                stakes, predicted = best_stakes(order, values, sides, draws, alpha)
                 if predicted > 0:
                     yield predicted / max(allowed, _TINY), order, sign, values, stakes
