@@ -62,9 +62,11 @@ def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
     """
     terms = [Term.of(make_cells(column, MAX_SUM_CELLS), column) for column in columns]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
-    importance = shares([one.name for one in tables], spread)
+    importance = shares([table.name for table in tables], spread)
     text = with_most(f"adds up {len(tables):,} coordinates", importance)
-    final_score = partial(Additive, tuple((one, one.name) for one in tables), importance, text)
+    final_score = partial(
+        Additive, tuple((table, table.name) for table in tables), importance, text
+    )
     return Scored("sum over coordinates", held_out, final_score, halves)
 
 
@@ -119,7 +121,7 @@ class Term:
         is_d1: (draws,), whether each draw was made on d1.
         """
         labels, intervals = self.cells.labels, self.cells.intervals
-        every = [by_fold(place, intervals + len(labels) + 1, is_d1) for place in self.places]
+        every = [by_fold(index, intervals + len(labels) + 1, is_d1) for index in self.places]
         counts: IntArray = np.sum(every, axis=0)
         # Some outputs have no entry here, such as a list that is too short. Count none of them, so
         # that absence gets log-ratio 0: the column with the lengths of outputs, or with the types
@@ -132,8 +134,7 @@ class Term:
 def fitted_sum(
     terms: Sequence[Term], is_d1: NDArray[np.bool_]
 ) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
-    """Fit log-ratios to every term (a column, or several columns that share a table of log-ratios)
-    and sum them over the terms. Return four results:
+    """Fit log-ratios to every term and sum them over the terms. Return four results:
 
     tables: for every term, its cells with their log-ratios as values; all values are 0 if the
         differences between d1 and d2 may be noise.
@@ -146,7 +147,7 @@ def fitted_sum(
     """
     size, fold = len(is_d1), folds(len(is_d1))
     tables, spread, halves = [], [], np.zeros((2, size))
-    held_out, kept = np.zeros(size), np.zeros(size)
+    held_out, final = np.zeros(size), np.zeros(size)
     fits = _fitted(terms, is_d1)
     have_signal = _with_signal([gain for _, gain in fits])
     for term, (fit, _), has_signal in zip(terms, fits, have_signal, strict=True):
@@ -154,15 +155,15 @@ def fitted_sum(
         for small in term.places if has_signal else ():
             # Indices of type `intp` make `take` several times faster than other types of index or a
             # pair of indices.
-            place = small.astype(np.intp)
-            total += fit.take(fold * len(weights) + place)
-            kept += weights.take(place)
+            index = small.astype(np.intp)
+            total += fit.take(fold * len(weights) + index)
+            final += weights.take(index)
             for half, table in zip(halves, fit[-2:], strict=True):
-                half += table.take(place)
+                half += table.take(index)
         held_out += total
         spread.append(float(total.std()))
         tables.append(term.cells.with_values(has_signal * weights))
-    return tuple(tables), spread, aligned(held_out, fold, kept), halves
+    return tuple(tables), spread, aligned(held_out, fold, final), halves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,31 +186,21 @@ class _Column:
 
     @property
     def has_order(self) -> bool:
-        """Whether the column has at least 3 intervals of numbers. With fewer intervals, a linear or
-        monotone fit is the same as a fit of each interval by itself.
-        """
+        """Whether the column has at least 3 intervals of numbers; fewer have one fit only."""
         return self.intervals > 2
 
     @property
     def numbers(self) -> IntArray:
-        """Training counts by interval and input: (fits, intervals, 2). The intervals are ordered
-        such that evidence for d1 rises: from small to large numbers if `step` is 1, from large to
-        small numbers if `step` is -1."""
+        """Training counts, (fits, intervals, 2), ordered such that evidence for d1 rises."""
         return self.train[:, : self.intervals][:, :: self.step]
 
     @property
     def step(self) -> int:
-        """The direction of the column's numbers: 1 if numbers drawn on d1 are mostly larger than
-        numbers drawn on d2, else -1."""
+        """1 if numbers drawn on d1 are mostly larger than numbers drawn on d2, else -1."""
         return 1 if larger_for_d1(self.train[FOLDS, : self.intervals]) else -1
 
     def with_numbers(self, log_ratios: FloatArray) -> FloatArray:
-        """Return the log-ratios of all cells, (fits, cells). Cells that are intervals of numbers
-        get `log_ratios`. Cells that are labels keep `free`, the log-ratios from their own counts
-        alone.
-
-        log_ratios: (fits, intervals).
-        """
+        """Return log-ratios, (fits, cells): `log_ratios` for intervals, `free` for labels."""
         result = self.free.copy()
         result[:, : self.intervals] = log_ratios
         return result
@@ -222,10 +213,7 @@ _Fit = tuple[FloatArray, float]
 
 
 def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
-    """Return the fits of each term (one column, or several with one distribution) as (log_ratios,
-    gain). If there are more than 128 terms, only the 128 with the largest gain in log-likelihood
-    get piecewise linear fits, which take milliseconds each.
-    """
+    """Return the fits of each term; only the 128 most telling terms get piecewise linear fits."""
     columns = []
     for term in terms:
         counts = term.tally(is_d1)
@@ -233,22 +221,19 @@ def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
         columns.append(_Column(term.cells.intervals, counts, train, _shrunk(train)))
     if len(columns) <= MAX_COLUMNS:
         return _closely(columns)
-    fits = [_best(one, _in_order(one)) for one in columns]
+    fits = [_best(column, _in_order(column)) for column in columns]
     some = np.argsort([-gain for _, gain in fits], kind="stable")[:MAX_COLUMNS].tolist()
-    for place, fit in zip(some, _closely([columns[at] for at in some]), strict=True):
-        fits[place] = fit
+    for index, fit in zip(some, _closely([columns[index] for index in some]), strict=True):
+        fits[index] = fit
     return fits
 
 
 def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
-    """Return a mask of the columns that have a signal, (columns,), at a false discovery rate of 10
-    % (Benjamini & Hochberg 1995).
-
-    gains: for each column, the gain in held-out log-likelihood, in nats. The gain of a column
-        without a signal is taken to be χ² with one degree of freedom. This is twice the gain that
-        independent fits would have: each fold helps to fit the score of every other fold, so that
-        chance agreement of two folds counts twice.
-    """
+    """Return a mask of the columns with a signal, at a false discovery rate of 10 %."""
+    # Benjamini & Hochberg 1995. The gain, in nats, of a column without a signal is taken to be χ²
+    # with one degree of freedom. This is twice the gain that independent fits would have: each fold
+    # helps to fit the score of every other fold, so that chance agreement of two folds counts
+    # twice.
     p = np.array([math.erfc(math.sqrt(gain / 2)) if gain > 0 else 1.0 for gain in gains])
     allowed = tuning.FALSE_DISCOVERY_RATE * np.arange(1, len(p) + 1) / max(1, len(p))
     passes = np.flatnonzero(np.sort(p) <= allowed)
@@ -256,16 +241,9 @@ def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
 
 
 def _best(column: _Column, fits: Sequence[FloatArray]) -> _Fit:
-    """Return the kind of fit of a column that best predicts the inputs of held-out draws, as
-    (log_ratios, gain). The log-ratios are multiplied by the constant that maximises their held-out
-    likelihood. The gain is the held-out log-likelihood minus the log-likelihood of even odds, in
-    nats. Log-ratios and gain are 0 if no kind of fit gains more than a nat.
-
-    column: the counts.
-    fits: one array of log-ratios for each kind of fit, such as monotone, from simple to complex.
-        The shape is (training sets, cells). A kind of fit replaces a simpler one only if its
-        log-likelihood is larger by more than a nat.
-    """
+    """Return the fit that best predicts held-out inputs, scaled; 0 if none gains a nat."""
+    # `fits` are listed from simple to complex; a fit replaces a simpler one only if it gains a nat
+    # more.
     best, most_gained = np.zeros_like(fits[0]), 0.0
     for fit in fits:
         scaled = scale_of(fit[:FOLDS], column.held_out) * fit
@@ -276,39 +254,31 @@ def _best(column: _Column, fits: Sequence[FloatArray]) -> _Fit:
 
 
 def _closely(columns: Sequence[_Column]) -> list[_Fit]:
-    """Return for each column the best of three fits: piecewise linear, monotone, and free (each
-    cell by itself). A column with fewer than 3 intervals has only the free fit. Piecewise linear
-    fits of columns with the same number of intervals are made together, which is many times faster.
-    """
-    fits = [_in_order(one) for one in columns]
-    for intervals in {one.intervals for one in columns if one.has_order}:
-        places = [at for at, one in enumerate(columns) if one.intervals == intervals]
-        every = log_odds(np.stack([columns[at].numbers for at in places]))
-        for at, odds in zip(places, every, strict=True):
-            column, arms = columns[at], columns[at].train.sum(axis=1)
+    """Return for each column the best of three fits: piecewise linear, monotone, and free."""
+    # Piecewise linear fits of columns with the same number of intervals are made together, which is
+    # many times faster.
+    fits = [_in_order(column) for column in columns]
+    for intervals in {column.intervals for column in columns if column.has_order}:
+        indices = [index for index, column in enumerate(columns) if column.intervals == intervals]
+        every = log_odds(np.stack([columns[index].numbers for index in indices]))
+        for index, odds in zip(indices, every, strict=True):
+            column, arms = columns[index], columns[index].train.sum(axis=1)
             even = even_odds(arms)[:, None]
-            fits[at].insert(0, column.with_numbers(odds[:, :: column.step] - even))
-    return [_best(column, own) for column, own in zip(columns, fits, strict=True)]
+            fits[index].insert(0, column.with_numbers(odds[:, :: column.step] - even))
+    return [_best(column, column_fits) for column, column_fits in zip(columns, fits, strict=True)]
 
 
 def _in_order(column: _Column) -> list[FloatArray]:
-    """Return the fits of a column that take little time: log-ratios that are monotone over the
-    intervals, if there are at least 3 intervals, and the log-ratio of each cell by itself. Each fit
-    is an array, (training sets, cells).
-    """
+    """Return the quick fits of a column, (training sets, cells): monotone, and free."""
     if not column.has_order:
         return [column.free]
-    ordered = np.stack([pooled_counts(one) for one in column.numbers])[:, :: column.step]
+    ordered = np.stack([pooled_counts(counts) for counts in column.numbers])[:, :: column.step]
     monotone = log_ratio(ordered, column.train.sum(axis=1, keepdims=True))
     return [column.with_numbers(monotone), column.free]
 
 
 def _shrunk(counts: IntArray) -> FloatArray:
-    """Return the log-ratio of every cell, shrunk to zero where draws are few: (fits, cells). Unseen
-    cells get 0.
-
-    counts: (fits, cells, 2), draws by cell and input.
-    """
+    """Return log-ratios, (fits, cells), shrunk to zero where draws are few; 0 for unseen cells."""
     arms = counts.sum(axis=1, keepdims=True)
     expected = arms / np.maximum(1, arms.sum(axis=2, keepdims=True)) * 2
     log_counts = np.log(counts + tuning.PRIOR_DRAWS * expected + 0.5)
@@ -337,12 +307,7 @@ def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
 
 
 def _gain(fit: FloatArray, counts: IntArray) -> float:
-    """Return the log-likelihood of the inputs of held-out draws under some log-ratios, minus their
-    log-likelihood at even odds, in nats.
-
-    fit: (fits, cells), the log-ratios.
-    counts: (fits, cells, 2), held-out draws by cell and input.
-    """
+    """Return the log-likelihood of held-out inputs minus that at even odds, in nats."""
     lost = np.log1p(np.exp(np.stack([-fit, fit], axis=-1)))
     return float(np.sum(counts * (math.log(2) - lost)))
 
@@ -370,22 +335,22 @@ def exchangeable(selection: SelectionDraws) -> list[Candidate]:
         # Each run has a column for this entry. These columns are joined to one long column. It has
         # many values, so it is cut into 64 intervals (`MAX_LEVELS`) instead of 32
         # (`MAX_SUM_CELLS`).
-        cells = make_cells(join([replace(one, name=name) for one in columns]), MAX_LEVELS)
+        cells = make_cells(join([replace(column, name=name) for column in columns]), MAX_LEVELS)
         terms.append(Term.of(cells, *columns))
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares(list(groups), spread)
     what = f"adds up {max(map(len, groups.values()))} runs"
     text = with_most(what, importance) if len(importance) > 1 else what
-    both = zip(tables, groups.values(), strict=True)
-    pairs = tuple((table, one.name) for table, columns in both for one in columns)
+    columns_of_tables = zip(tables, groups.values(), strict=True)
+    pairs = tuple(
+        (table, column.name) for table, columns in columns_of_tables for column in columns
+    )
     final_score = partial(Additive, pairs, importance, text)
     return [by_score(Scored("sum over runs", held_out, final_score, halves), selection)]
 
 
 def _alike(columns: Sequence[Column]) -> dict[str, list[Column]]:
-    """Group columns by their name without the number of the run. Return a dict whose keys are names
-    such as `output[*].mean`; each value lists the columns of this name, one for each run.
-    """
+    """Group columns by their name without the number of the run, such as `output[*].mean`."""
     result: dict[str, list[Column]] = {}
     for column in columns:
         name, replaced = _RUN.subn(_EVERY, column.name, count=1)

@@ -137,8 +137,8 @@ def _excess(keys: KeyArray) -> tuple[FloatArray, FloatArray]:
     # An entry of the draw before is independent, and has the law of the entry.
     independent = np.roll(keys, 1, axis=1)
     more, fewer = [], []
-    for place, others in ((place, keys[place + 1 :]) for place in range(len(keys) - 1)):
-        is_equal, is_equal_alone = keys[place] == others, independent[place] == others
+    for index, later in ((index, keys[index + 1 :]) for index in range(len(keys) - 1)):
+        is_equal, is_equal_alone = keys[index] == later, independent[index] == later
         more.append((is_equal & ~is_equal_alone).sum(axis=1))
         fewer.append((~is_equal & is_equal_alone).sum(axis=1))
     plus, minus = np.concatenate(more), np.concatenate(fewer)

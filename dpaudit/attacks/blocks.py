@@ -101,16 +101,16 @@ def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
         they are not used: the score is the log-ratio of the cell that the entry lies in.
     """
     known = [
-        (attack, one.scored)
+        (attack, candidate.scored)
         for attack in (attacks if len(selection.outcomes.columns) > 1 else (_alone,))
-        for one in attack(selection)
+        for candidate in attack(selection)
     ]
     result = [
-        Fit(attack, one, one.halves, gain(one.held_out, selection.is_d1))
-        for attack, one in known
-        if one is not None and one.halves is not None
+        Fit(attack, scored, scored.halves, gain(scored.held_out, selection.is_d1))
+        for attack, scored in known
+        if scored is not None and scored.halves is not None
     ]
-    return sorted(result, key=lambda one: -one.gain)[:KEPT_BEST]
+    return sorted(result, key=lambda fit: -fit.gain)[:KEPT_BEST]
 
 
 def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
@@ -123,9 +123,7 @@ def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
 
 
 def _alone(selection: SelectionDraws) -> list[Candidate]:
-    """Return a list with one order, for outcomes with a single column: outcomes are ordered by the
-    log-ratio of the cell (value or interval) that contains their entry.
-    """
+    """Return one order, for outcomes with a single column: by the log-ratio of the cell."""
     return [by_score(summed(selection, selection.outcomes.columns), selection)]
 
 
@@ -183,7 +181,7 @@ def parts(selection: SelectionDraws) -> list[Candidate]:
     some = selection.take(slice(MANY_DRAWS)) if is_some else selection
     least = tuning.GAIN_OF_BLOCK * (MANY_DRAWS / selection.size if is_some else 1)
     every = {names: fits(only(names, some), SCORING) for names in blocks}
-    tried = {names: own for names, own in every.items() if own and own[0].gain > least}
+    tried = {names: tries for names, tries in every.items() if tries and tries[0].gain > least}
     # A block of columns that forms a sequence stays in the sum of scores even if these draws show
     # no difference between d1 and d2 in the block, since draws that are only counted later may show
     # a difference.
@@ -192,14 +190,16 @@ def parts(selection: SelectionDraws) -> list[Candidate]:
     if len({*sequences, *tried}) < 2:
         return []
     if is_some:
-        for names, own in tried.items():
+        for names, tries in tried.items():
             known = [sequences[names]] if names in sequences else []
             attacks = [
-                one.attack for one in own if all(one.attack is not fit.attack for fit in known)
+                fit.attack
+                for fit in tries
+                if all(fit.attack is not sequence.attack for sequence in known)
             ]
             tried[names] = [*known, *fits(only(names, selection), attacks)]
-    best = {names: max(own, key=lambda one: one.gain) for names, own in tried.items() if own}
-    useful = {names: one for names, one in best.items() if one.gain > tuning.GAIN_OF_BLOCK}
+    best = {names: max(tries, key=lambda fit: fit.gain) for names, tries in tried.items() if tries}
+    useful = {names: fit for names, fit in best.items() if fit.gain > tuning.GAIN_OF_BLOCK}
     best = {**sequences, **useful}
     if len(best) < 2:
         return []
@@ -207,52 +207,44 @@ def parts(selection: SelectionDraws) -> list[Candidate]:
     # one. When further draws are counted, these sequences enter the sum, since such draws may show
     # a gain. At present, they are in the sum only if fewer than two blocks have a clear gain.
     shown = list((useful if len(useful) > 1 else best).values())
-    held_out = np.asarray(sum(one.scored.held_out for one in shown))
-    halves = np.asarray(sum(one.halves for one in shown))
-    scored = Scored(PARTS, held_out, partial(_final_parts, [one.scored for one in shown]), halves)
-    later = [_better_later(one, sequences.get(names)).scored for names, one in best.items()]
-    refitted = [one for one in later if isinstance(one, SequenceScored)]
+    held_out = np.asarray(sum(fit.scored.held_out for fit in shown))
+    halves = np.asarray(sum(fit.halves for fit in shown))
+    scored = Scored(PARTS, held_out, partial(_final_parts, [fit.scored for fit in shown]), halves)
+    later = [_better_later(fit, sequences.get(names)).scored for names, fit in best.items()]
+    refitted = [term for term in later if isinstance(term, SequenceScored)]
     if not sequences or not refitted:
         return [by_score(scored, selection)]
-    others = [one for one in later if not isinstance(one, SequenceScored)]
-    rest = _final_parts(others) if others else None
-    total = Sum(tuple(one.states for one in refitted), partial(_added_up, rest), rest)
+    fixed = [term for term in later if not isinstance(term, SequenceScored)]
+    fixed_sum = _final_parts(fixed) if fixed else None
+    total = Sum(tuple(term.states for term in refitted), partial(_added_up, fixed_sum), fixed_sum)
     return [relearned(scored, selection, total)]
 
 
 def _all_vary(some: SelectionDraws) -> bool:
-    """Return whether no column is nearly constant. For a nearly constant column, no test can show
-    whether it depends on other columns. A sum over blocks of columns, which assumes that blocks are
-    independent, might then count its evidence twice.
-    """
-    columns = (one for one in some.outcomes.columns if not one.name.startswith(KIND))
-    most = (np.bincount(equal_mass_groups(one, _TEST_GROUPS)).max() for one in columns)
-    return all(often < (1 - SMALL_SHARE) * some.size for often in most)
+    """Return whether no column is nearly constant."""
+    # For a nearly constant column, no test can show whether it depends on other columns. A sum over
+    # blocks, which assumes that blocks are independent, might then count its evidence twice.
+    columns = (column for column in some.outcomes.columns if not column.name.startswith(KIND))
+    largest_counts = (
+        np.bincount(equal_mass_groups(column, _TEST_GROUPS)).max() for column in columns
+    )
+    return all(often < (1 - SMALL_SHARE) * some.size for often in largest_counts)
 
 
 def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names, Fit]:
-    """Return the fit of each block of columns that is a sequence, by the names of its columns. A
-    block is a sequence if the scorers of sequences can score it: it has several columns, whose
-    entries take few distinct values or are cut into few bands. Other blocks are left out.
-    """
+    """Return the fits of the blocks that are sequences, by the names of their columns."""
     result = {}
     for names in blocks:
-        own = only(names, selection)
-        every = (fits(own, [prefixes]) or fits(own, [banded_sums])) if len(names) > 1 else []
+        block = only(names, selection)
+        every = (fits(block, [prefixes]) or fits(block, [banded_sums])) if len(names) > 1 else []
         if every and isinstance(every[0].scored, SequenceScored):
             result[names] = every[0]
     return result
 
 
 def _better_later(best: Fit, sequence: Fit | None) -> Fit:
-    """Return the fit of a block of columns that is likely to be best after further draws.
-
-    Only a fit as a sequence is refitted to further draws. So it is returned if its gain (a
-    log-likelihood, see `Fit.gain`) is at least (gain of `best`) / 2 - 3 nats; otherwise `best` is.
-
-    best: the fit that is best so far.
-    sequence: the fit as a sequence; None if the block is no sequence.
-    """
+    """Return the fit of a block that is likely to be best after further draws."""
+    # Only a fit as a sequence is refitted to further draws, so it may be somewhat worse at present.
     if sequence is None or sequence.gain < best.gain / 2 - tuning.GAIN_OF_BLOCK:
         return best
     return sequence
@@ -278,19 +270,16 @@ class Parts:
 
 
 def _final_parts(best: Sequence[Scored]) -> Parts:
-    scores = tuple(one.final_score() for one in best)
-    spread = [float(np.nanstd(one.held_out)) for one in best]
+    scores = tuple(scored.final_score() for scored in best)
+    spread = [float(np.nanstd(scored.held_out)) for scored in best]
     return Parts(scores, shares_of(scores, spread))
 
 
-def _added_up(rest: Parts | None, sequences: Sequence[Prefixes]) -> Parts:
-    """Return the score that sums the fixed scores in `rest` and the refitted scores in `sequences`.
-
-    rest: the sum of the fixed scores; None if there are none.
-    """
-    every: tuple[Score, ...] = (*(() if rest is None else (rest,)), *sequences)
+def _added_up(fixed: Parts | None, sequences: Sequence[Prefixes]) -> Parts:
+    """Return the score that sums the fixed scores and the refitted scores of sequences."""
+    every: tuple[Score, ...] = (*(() if fixed is None else (fixed,)), *sequences)
     columns = shares_of(every, [1.0] * len(every))
-    return Parts((*(() if rest is None else rest.scores), *sequences), columns)
+    return Parts((*(() if fixed is None else fixed.scores), *sequences), columns)
 
 
 def shares_of(scores: Sequence[Score], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
@@ -300,28 +289,23 @@ def shares_of(scores: Sequence[Score], weights: Sequence[float]) -> tuple[tuple[
 
     weights: the weight of each score.
     """
-    own = [
+    weighted = [
         (name, weight * share)
         for score, weight in zip(scores, weights, strict=True)
         for name, share in score.columns
     ]
-    return shares([name for name, _ in own], [weight for _, weight in own])
+    return shares([name for name, _ in weighted], [weight for _, weight in weighted])
 
 
 def _parts(some: SelectionDraws) -> list[Names]:
-    """Divide columns into independent blocks. Return for each block the names of its columns. All
-    columns that depend on no other column form one block together.
-
-    The list is empty if all columns depend on each other, if no columns do, or if there are more
-    than 8 blocks.
-    """
+    """Return the names of the columns of each independent block; empty if none are useful."""
     if len(some.outcomes.columns) > 2 * MAX_COLUMNS:  # an entry may also have a column of types
         return []
-    columns = [one for one in some.outcomes.columns if not one.name.startswith(KIND)]
+    columns = [column for column in some.outcomes.columns if not column.name.startswith(KIND)]
     if not 1 < len(columns) <= MAX_COLUMNS:
         return []
     arm = some.is_d1.astype(np.intp)
-    groups = [equal_mass_groups(one, _TEST_GROUPS) for one in columns]
+    groups = [equal_mass_groups(column, _TEST_GROUPS) for column in columns]
     left, result, alone = set(range(len(columns))), list[list[int]](), list[int]()
     while left:
         part = _reached(min(left), left, groups, arm)
@@ -334,37 +318,26 @@ def _parts(some: SelectionDraws) -> list[Names]:
     # more than 8 blocks, fits to them would take seconds.
     if not 0 < len(result) <= FEW_VALUES or len(result[0]) == len(columns):
         return []
-    return [tuple(columns[place].name for place in part) for part in (*result, alone) if part]
+    return [tuple(columns[index].name for index in part) for part in (*result, alone) if part]
 
 
 def _reached(
     first: int, left: Iterable[int], groups: Sequence[IntArray], arm: IntArray
 ) -> set[int]:
-    """Return the set of the indices of a column and of all columns that depend on it, directly or
-    through other columns.
-
-    first: index of the column.
-    left: indices of the columns that have no block yet.
-    groups: for each column, (draws,), the group of neighbouring values that each draw lies in.
-    arm: (draws,), 1 for a draw of d1, 0 for d2.
-    """
+    """Return the indices of a column and of all columns that depend on it, also through others."""
     luck = 2 * PAIR_TEST_ALPHA / (len(groups) * (len(groups) - 1))
-    result, others, open_ = {first}, set(left) - {first}, [first]
-    while open_ and others:
-        place = open_.pop()
-        new = {one for one in others if _depend(groups[place], groups[one], arm, luck)}
-        result, others, open_ = result | new, others - new, [*open_, *new]
+    result, remaining, open_ = {first}, set(left) - {first}, [first]
+    while open_ and remaining:
+        current = open_.pop()
+        new = {
+            column for column in remaining if _depend(groups[current], groups[column], arm, luck)
+        }
+        result, remaining, open_ = result | new, remaining - new, [*open_, *new]
     return result
 
 
 def _depend(left: IntArray, right: IntArray, arm: IntArray, luck: float) -> bool:
-    """Return whether two columns depend on each other, given the input, by Pearson's χ² test.
-
-    left, right: one array (draws,) for each column. The values of a column are divided into groups
-        of neighbouring values; the array holds the index of the group for every draw.
-    arm: (draws,), 1 for a draw of d1, 0 for d2.
-    luck: false-alarm probability of the test.
-    """
+    """Return whether two columns depend on each other, given the input, by Pearson's χ² test."""
     cell = (arm * _TEST_GROUPS + left) * _TEST_GROUPS + right
     tables = np.bincount(cell, minlength=2 * _TEST_GROUPS**2).reshape(2, _TEST_GROUPS, -1)
     total, freedom = chi_squared(tables, MIN_EXPECTED_DRAWS)
@@ -387,9 +360,9 @@ def kinds(selection: SelectionDraws) -> list[Candidate]:
     columns = outcomes.columns
     if not 1 < len(columns) <= MAX_COLUMNS:
         return []
-    if all(one.codes is None for one in columns):
+    if all(column.codes is None for column in columns):
         return []
-    names = tuple(dict.fromkeys(one.name.removeprefix(KIND) for one in columns))
+    names = tuple(dict.fromkeys(column.name.removeprefix(KIND) for column in columns))
     keys = _kinds(names, outcomes)
     usual = _usual(keys)
     if not usual:
@@ -398,20 +371,20 @@ def kinds(selection: SelectionDraws) -> list[Candidate]:
     useful = [(key, fit) for key, fit in result if fit is not None]
     if not useful:
         return []
-    rest = summed(selection, columns)
-    if rest.halves is None:
+    general = summed(selection, columns)
+    if general.halves is None:
         return []
-    held_out, halves, every = rest.held_out.copy(), rest.halves.copy(), []
+    held_out, halves, every = general.held_out.copy(), general.halves.copy(), []
     for key, fit in useful:
         rows = np.flatnonzero(keys == np.uint64(key))
         by_fold, by_half = _offsets(fit, selection.is_d1[rows], log_odds(selection.is_d1))
         held_out[rows] = fit.scored.held_out + by_fold[folds(len(rows))]
         halves[:, rows] = fit.halves + by_half[:, None]
         every.append((key, float(by_fold[-1]), fit.scored))
-    least = gain(rest.held_out, selection.is_d1) + tuning.GAIN_OF_BLOCK
+    least = gain(general.held_out, selection.is_d1) + tuning.GAIN_OF_BLOCK
     if gain(held_out, selection.is_d1) < least:
         return []
-    final_score = partial(_final_kinds, names, every, rest)
+    final_score = partial(_final_kinds, names, every, general)
     return [by_score(Scored(KINDS, held_out, final_score, halves), selection)]
 
 
@@ -466,38 +439,30 @@ class ByKind:
 
 
 def _final_kinds(
-    names: tuple[str, ...], every: Sequence[tuple[int, float, Scored]], rest: Scored
+    names: tuple[str, ...], every: Sequence[tuple[int, float, Scored]], general: Scored
 ) -> ByKind:
-    made = tuple(Kind(key, added, scored.final_score()) for key, added, scored in every)
-    held_out = [one.held_out for _, _, one in every]
-    spread = [float(np.nanstd(one)) * len(one) / len(rest.held_out) for one in held_out]
-    columns = shares_of([one.score for one in made], spread)
-    return ByKind(names, made, rest.final_score(), columns)
+    kinds = tuple(Kind(key, added, scored.final_score()) for key, added, scored in every)
+    held_out = [scored.held_out for _, _, scored in every]
+    spread = [float(np.nanstd(scores)) * len(scores) / len(general.held_out) for scores in held_out]
+    columns = shares_of([kind.score for kind in kinds], spread)
+    return ByKind(names, kinds, general.final_score(), columns)
 
 
 def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:
-    """Return a hash of the type of every outcome: (size,). Two outcomes have one type if, in every
-    column, both entries are numbers, both are text, both are None, or both are absent.
-    """
+    """Return a hash of the type of every outcome, which consists of the types of its entries."""
     total = np.zeros(outcomes.size, dtype=np.uint64)
     for column in outcomes.named(names):
         if column.codes is None:
             continue
         every = list(map(kind_word, column.labels))
-        known = {one: text_key(f"{column.name} is {one}") for one in set(every)}
-        own = np.array([0, *(known[one] for one in every)], dtype=np.uint64)
-        total += mix(own)[column.codes]
+        known = {kind: text_key(f"{column.name} is {kind}") for kind in set(every)}
+        hashes = np.array([0, *(known[kind] for kind in every)], dtype=np.uint64)
+        total += mix(hashes)[column.codes]
     return total
 
 
 def _usual(keys: KeyArray) -> list[int]:
-    """Return the hashes of the frequent types of outputs, the most frequent first. Outputs are of
-    one type if, in every column, their entries are of one kind: number, text, None or absent. A
-    type is frequent if at least a tenth of the draws, and at least 1,000 draws, are of this type.
-    Return an empty list if all draws are of one type.
-
-    keys: (draws,), the hash of the type of each draw.
-    """
+    """Return the hashes of the frequent types, the most frequent first; none for one type."""
     values, counts = np.unique(keys, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     often = counts[order] >= max(_MIN_TYPE_SHARE * len(keys), MIN_DRAWS_SLOW)
@@ -505,30 +470,22 @@ def _usual(keys: KeyArray) -> list[int]:
 
 
 def _fit(key: int, keys: KeyArray, names: Sequence[str], selection: SelectionDraws) -> Fit | None:
-    """Return the score that best explains the outputs of one type; None if no score raises the
-    log-likelihood of the inputs of held-out draws by more than 3 nats.
-
-    key: hash of the type.
-    keys: (draws,), the hash of the type of each draw.
-    names: names of the columns to use.
-    """
+    """Return the score that best explains the outputs of one type; None if none gains 3 nats."""
     rows = np.flatnonzero(keys == np.uint64(key))
-    columns = [_without_labels(one.take(rows)) for one in selection.outcomes.named(names)]
-    varying = tuple(one for one in columns if _varies(one))
+    columns = [_without_labels(column.take(rows)) for column in selection.outcomes.named(names)]
+    varying = tuple(column for column in columns if _varies(column))
     if not varying:
         return None
-    own = SelectionDraws(Table(varying, len(rows)), selection.is_d1[rows])
-    some, attacks = own.take(slice(MANY_DRAWS)), (*SCORING, parts)
+    draws = SelectionDraws(Table(varying, len(rows)), selection.is_d1[rows])
+    some, attacks = draws.take(slice(MANY_DRAWS)), (*SCORING, parts)
     result = fits(some, attacks)
-    if some.size < own.size:
-        result = fits(own, [one.attack for one in result])
+    if some.size < draws.size:
+        result = fits(draws, [fit.attack for fit in result])
     return result[0] if result and result[0].gain > tuning.GAIN_OF_BLOCK else None
 
 
 def _without_labels(column: Column) -> Column:
-    """Drop the list of labels if all entries of a column are numbers; otherwise return the column
-    unchanged.
-    """
+    """Drop the list of labels if all entries of a column are numbers."""
     has_labels = column.codes is not None and column.codes.any()
     return column if has_labels else Column(column.name, column.numbers)
 
@@ -539,20 +496,10 @@ def _varies(column: Column) -> bool:
 
 
 def _offsets(fit: Fit, is_d1: NDArray[np.bool_], usual: float) -> tuple[FloatArray, FloatArray]:
-    """Return constants to add to the scores of outputs of one type. The score of an output plus the
-    constant is the log-ratio of the output, in which its type counts as evidence, too.
-
-    The first array, (folds + 1,), holds the constants for fits to the draws without each fold, and
-    last the constant for the fit to all draws. The second array, (2,), holds the constants for fits
-    to each half of the draws.
-
-    fit: the score, as fitted to the draws of this type.
-    is_d1: whether each draw of this type was made on d1.
-    usual: log-odds of d1 among draws of all types.
-    """
+    """Return constants that make scores of one type log-ratios, for folds and for halves."""
     fold, held_out = folds(len(is_d1)), fit.scored.held_out
-    without = [fold != one for one in range(FOLDS)]
+    without = [fold != number for number in range(FOLDS)]
     every = [offset(held_out[some], is_d1[some]) for some in without]
-    own = fold < HALF, fold >= HALF
-    halves = [offset(fit.halves[n][some], is_d1[some]) for n, some in enumerate(own)]
+    halves_of_draws = fold < HALF, fold >= HALF
+    halves = [offset(fit.halves[n][some], is_d1[some]) for n, some in enumerate(halves_of_draws)]
     return np.array([*every, offset(held_out, is_d1)]) - usual, np.array(halves) - usual

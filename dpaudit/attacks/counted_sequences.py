@@ -48,7 +48,7 @@ class Sum:
     """A score that is a sum of terms. Terms that score sequences are refitted when further draws
     are counted; the rest of the sum stays fixed.
 
-    states: for each refitted term, the states (summaries of earlier entries) of its sequences.
+    states: for each refitted term, the states of its sequences.
     made: a function that takes the refitted terms and returns the whole score, with the rest.
     rest: the fixed rest; None if all terms are refitted.
     """
@@ -129,16 +129,16 @@ class ByEntry:
     def tally(self, outcomes: Outcomes) -> IntArray:
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
-            rest, result = self.total.rest, []
-            total = np.zeros(piece.size) if rest is None else rest(piece)
+            fixed, result = self.total.rest, []
+            total = np.zeros(piece.size) if fixed is None else fixed(piece)
             for score in self.scores:
                 # Terms are added in the same order as in the score itself: another order would
                 # round differently, and edges between bins are exact scores of outcomes.
-                own = np.zeros(piece.size)
+                score_total = np.zeros(piece.size)
                 for step, cell in score.along(piece):
-                    own += step.weights.take(cell)
+                    score_total += step.weights.take(cell)
                     result.append(np.bincount(cell, minlength=step.cells))
-                total = total + own
+                total = total + score_total
             gaps = np.isnan(total)
             level = np.bincount(self.digitise(total[~gaps]), minlength=self.bins)
             level[-1] = np.count_nonzero(gaps)
@@ -223,8 +223,8 @@ class CountedEntries:
 
     kept: the draws in memory, which show where to cut a score.
     total: the score as a sum of refitted parts and a rest.
-    by_entry: for each sequence and entry, (states, symbols, 2), number of draws so far by state
-        (summary of the earlier entries), symbol (number of the value) and input.
+    by_entry: for each sequence and entry, (states, symbols, 2), number of draws so far by state,
+        symbol and input.
     scores: the present scores of sequences, fitted to the first `fitted_to` draws.
     trial: bins of the present score, with counts of the draws that came after its fit.
     earlier: bins of the previous score, with counts of the draws that came after its fit. They
@@ -249,18 +249,18 @@ class CountedEntries:
         scored: the score, fitted to the draws in memory.
         total: the same score as a sum: of parts that are refitted, and of a rest that stays fixed.
         """
-        states = [one.finer(kept.outcomes) for one in total.states]
+        states = [markov.finer(kept.outcomes) for markov in total.states]
         by_entry = tuple(
             tuple(
                 by_arm(cell, step.cells, kept.is_d1).reshape(*step.shape, 2)
-                for cell, step in zip(one.cells, one.steps, strict=True)
+                for cell, step in zip(markov.cells, markov.steps, strict=True)
             )
-            for one in states
+            for markov in states
         )
-        total = replace(total, states=tuple(replace(one, cells=()) for one in states))
+        total = replace(total, states=tuple(replace(markov, cells=()) for markov in states))
         scores, first = _fitted(total, by_entry), scored.final_score()
-        rest = () if total.rest is None else (total.rest,)
-        some = KeptOutcomes.of(kept.outcomes, (first, *rest))
+        fixed = () if total.rest is None else (total.rest,)
+        some = KeptOutcomes.of(kept.outcomes, (first, *fixed))
         if not some.size:
             return None
         counts = by_arm(scored.levels, len(scored.edges) + 2, kept.is_d1)
@@ -277,11 +277,11 @@ class CountedEntries:
         measured = len(self.trial.counts)
         trial = replace(self.trial, counts=self.trial.counts + counts[:measured])
         by_entry, left = [], counts[measured:]
-        for before in self.by_entry:
-            sizes = [own.size // 2 for own in before]
+        for tables in self.by_entry:
+            sizes = [table.size // 2 for table in tables]
             *further, left = np.split(left, np.cumsum(sizes))
-            every = zip(before, further, strict=True)
-            by_entry.append(tuple(own + new.reshape(own.shape) for own, new in every))
+            every = zip(tables, further, strict=True)
+            by_entry.append(tuple(table + new.reshape(table.shape) for table, new in every))
         # How well a score orders outcomes is measured on the draws after its fit. The measurement
         # of a refitted score replaces the measurement of the earlier score once it rests on at
         # least half as many draws.
@@ -292,8 +292,7 @@ class CountedEntries:
         return later._refitted()._candidate(candidate)
 
     def _refitted(self) -> CountedEntries:
-        """Return a copy of this object with scores fitted to all draws if the number of draws has
-        doubled since the last fit; else this object."""
+        """Return a copy with scores fitted to all draws if their number has doubled."""
         draws = int(self.by_entry[0][0].sum())
         if draws < 2 * self.fitted_to:
             return self
@@ -303,32 +302,24 @@ class CountedEntries:
 
     @property
     def _measured(self) -> MeasuredBins:
-        """The bins that show how well a score orders outcomes: those of the previous score while
-        the present score has too few draws.
-        """
+        """The bins of the previous score while the present score has too few draws."""
         return self.trial if self.earlier is None else self.earlier
 
     @cached_property
     def _latest(self) -> tuple[Prefixes, ...]:
-        """The terms that score sequences, each fitted again to all draws so far. The other terms of
-        the score stay fixed."""
+        """The terms that score sequences, each fitted again to all draws so far."""
         return _fitted(self.total, self.by_entry)
 
     @cached_property
     def _latest_scores(self) -> FloatArray:
-        """The score of every distinct outcome among the draws in memory: (outcomes,). The score is
-        fitted to all draws so far, which include draws that were only counted."""
+        """The latest score of every distinct outcome in memory: (outcomes,)."""
         return self.kept.scored(self.total.made(self._latest))
 
     def _candidate(self, earlier: Candidate) -> Candidate:
-        """Return the candidate for the latest score.
-
-        No draws came after the fit of the latest score, so its bins have no counts. They get the
-        counts of the score in `_measured`, bin by bin: in both scores, bin k holds the same share
-        of the draws in memory.
-
-        earlier: the candidate before the latest draws were counted.
-        """
+        """Return the candidate for the latest score."""
+        # No draws came after the fit of the latest score, so its bins have no counts. They get the
+        # counts of the score in `_measured`, bin by bin: in both scores, bin k holds the same share
+        # of the draws in memory.
         edges = self._edges()
         return replace(
             earlier,
@@ -341,12 +332,13 @@ class CountedEntries:
         )
 
     def _edges(self) -> FloatArray:
-        """Return the edges between bins of the latest score, strictly rising. Bin k holds the same
-        share of the draws in memory as bin k in `_measured`."""
-        measured, kept = self._measured, self.kept
-        draws = kept.by_bin(measured.result, measured.edges, np.ones((len(measured.result), 2)))
+        """Return rising edges; each bin holds the share of draws that it has in `_measured`."""
+        measured, outcomes = self._measured, self.kept
+        draws = outcomes.by_bin(measured.result, measured.edges, np.ones((len(measured.result), 2)))
         upto = np.cumsum(draws[:, 0]).astype(np.intp)[:-1]
-        edges = np.sort(np.repeat(self._latest_scores, kept.often))[np.minimum(upto, kept.size - 1)]
+        edges = np.sort(np.repeat(self._latest_scores, outcomes.often))[
+            np.minimum(upto, outcomes.size - 1)
+        ]
         # If several edges are equal, because many draws have the same score, increase the later
         # ones to the next larger float.
         for index in range(1, len(edges)):
@@ -354,23 +346,19 @@ class CountedEntries:
         return edges
 
     def _expected(self, edges: FloatArray) -> FloatArray:
-        """Return the expected draws by input in each bin of the latest score: (bins, 2).
-
-        The latest score predicts a log-ratio for each outcome. All log-ratios are multiplied by one
-        factor of at most 1, which is smaller if they agree less with the counted draws. In each
-        bin, the counted share of d1 is then shrunk towards the share predicted by the products.
-
-        edges: edges between the bins.
-        """
-        measured, kept = self._measured, self.kept
+        """Return the expected draws by input in each bin of the latest score: (bins, 2)."""
+        # All predicted log-ratios are multiplied by one factor of at most 1, which is smaller if
+        # they agree less with the counted draws. In each bin, the counted share of d1 is then
+        # shrunk towards the share predicted by the products.
+        measured, outcomes = self._measured, self.kept
         counts, arms = measured.counts[:-1], measured.counts.sum(axis=0)
-        predicted = kept.by_bin(measured.result, measured.edges, _shares(self._latest_scores))
+        predicted = outcomes.by_bin(measured.result, measured.edges, _shares(self._latest_scores))
         ratio = np.log((predicted[:, 0] + TINY) / (predicted[:, 1] + TINY))
         factor = min(1.0, scale_of(ratio[None], balanced(counts, arms)[None]))
-        shares = kept.by_bin(self._latest_scores, edges, _shares(factor * self._latest_scores))
+        shares = outcomes.by_bin(self._latest_scores, edges, _shares(factor * self._latest_scores))
         shares += TINY
         share = shrunk_to(np.log(shares[:, 0] / shares[:, 1]), counts, arms)
-        draws = shares.sum(axis=1) * (counts.sum() / kept.size)
+        draws = shares.sum(axis=1) * (counts.sum() / outcomes.size)
         return np.asarray(draws[:, None] * np.stack([share, 1 - share], axis=1))
 
 
@@ -381,18 +369,13 @@ def _shares(score: FloatArray) -> FloatArray:
 
 
 def _fitted(total: Sum, by_entry: Sequence[Sequence[IntArray]]) -> tuple[Prefixes, ...]:
-    """Return one score for each set of sequences in `total`, fitted to counts.
-
-    total: the states (summaries of the earlier entries) of the sequences.
-    by_entry: for each set of sequences and each entry, draws by state, symbol (number of a value)
-        and input: (states, symbols, 2).
-    """
+    """Return one score for each set of sequences in `total`, fitted to counts."""
     result = []
     for states, counts in zip(total.states, by_entry, strict=True):
-        fits = [one[0] for one in weights([own[None] for own in counts], states)]
+        fits = [fit[0] for fit in weights([table[None] for table in counts], states)]
         spread = []
-        for fit, own in zip(fits, counts, strict=True):
-            share = own.sum(axis=2).ravel() / own.sum()
+        for fit, table in zip(fits, counts, strict=True):
+            share = table.sum(axis=2).ravel() / table.sum()
             spread.append(float(np.sqrt(share @ (fit - share @ fit) ** 2)))
         result.append(Prefixes.of(states, fits, spread))
     return tuple(result)

@@ -39,10 +39,10 @@ _MAX_INTERVALS = 48
 # the bettors that use `_LARGE_PRECISION`, which shrinks the weights more; the others use the first
 # value.
 _PRECISION, _LARGE_PRECISION = 2.0, 10.0
-# Some bettors estimate the probability of d1 at a level (group of outcomes) by logistic regression
-# on the position z of the level. One entry for each of these bettors: (functions, precision). The
-# features of the regression are the functions of z, such as |z| or z², scaled to mean 0 and
-# standard deviation 1. `precision` is 1 / variance of the normal prior of their weights.
+# Some bettors estimate the probability of d1 at a level by logistic regression on the position z of
+# the level. One entry for each of these bettors: (functions, precision). The features of the
+# regression are the functions of z, such as |z| or z², scaled to mean 0 and standard deviation 1.
+# `precision` is 1 / variance of the normal prior of their weights.
 _REGRESSIONS = (
     ((abs,), _PRECISION),
     ((np.square,), _PRECISION),
@@ -50,9 +50,8 @@ _REGRESSIONS = (
     ((np.positive,), _PRECISION),
     ((np.positive, abs), _LARGE_PRECISION),
 )
-# One entry for each bettor that joins neighbouring levels (groups of outcomes) into larger groups:
-# (number of larger groups, prior). The bettor adds `prior` draws of each input to the counts of
-# each larger group.
+# One entry for each bettor that joins neighbouring levels into larger groups: (number of larger
+# groups, prior). The bettor adds `prior` draws of each input to the counts of each larger group.
 _GROUPED = ((VALUE_GROUPS, 6.0), (2 * VALUE_GROUPS, 4.0), (VALUE_GROUPS, 2.0))
 # Number of steps of Newton's method in a logistic regression; after six, the weights are accurate
 # to three digits.
@@ -66,7 +65,7 @@ def bet_early(
     selection: SelectionDraws, objective: Objective, scorers: tuple[Scorer, ...]
 ) -> Learned:
     """Learn from few draws (16 or more). Return the rules to bet on, and the beliefs of the
-    bettors: estimated probabilities of d1 in each level (group of outcomes).
+    bettors: estimated probabilities of d1 in each level.
 
     selection: the draws.
     objective: the predicted bound by which rules are chosen.
@@ -80,7 +79,7 @@ def bet_early(
         cells = _cells(selection)
         levels = len(cells.values) + len(cells.label_values)
         level = CellLevels(cells, levels)
-        places = _places(column.numbers[is_number(column)], cells, levels)
+        positions = _positions(column.numbers[is_number(column)], cells, levels)
         tried: tuple[Tried, ...] = ()
         counts = by_arm(level(selection.outcomes), levels, selection.is_d1)
     else:
@@ -96,8 +95,8 @@ def bet_early(
             expected = expected_draws_of(sums[0])
         elif selection.size >= EARLY_UNTIL:
             return learned
-        places = _ranks(counts)
-    posteriors = _posteriors(counts, places)
+        positions = _ranks(counts)
+    posteriors = _posteriors(counts, positions)
     guesses = _rules(posteriors, objective)
     main = Rule("main", NAME, level, guesses[0])
     tried = tried or (Tried(NAME, None),)
@@ -106,11 +105,7 @@ def bet_early(
 
 
 def _cells(selection: SelectionDraws) -> Cells:
-    """Return the cells (intervals and labels) of the only column of the outcomes.
-
-    If numbers rarely repeat (more than half of them are distinct), the intervals have about equal
-    numbers of draws. Otherwise each frequent number has an interval of its own.
-    """
+    """Return the cells of the only column; each frequent number has its own if numbers repeat."""
     column = selection.outcomes.columns[0]
     numbers = column.numbers[is_number(column)]
     if 2 * len(np.unique(numbers)) <= len(numbers):
@@ -123,11 +118,8 @@ def _cells(selection: SelectionDraws) -> Cells:
     return Cells(column.name, edges, labels, values, label_values)
 
 
-def _places(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
-    """Return the position of every level, with shape (levels,). A level is a cell of a column. Its
-    position is the mean of the numbers in the cell, minus the median of all numbers, divided by the
-    spread of all numbers. A level that is a label, such as a text, has the position NaN.
-    """
+def _positions(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
+    """Return the mean standardised number of every level, (levels,); NaN for labels."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = float(np.median(numbers))
         unit = _UNIT * float(np.median(np.abs(numbers - middle)))
@@ -135,65 +127,44 @@ def _places(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
     scaled = np.clip(np.nan_to_num(scaled), -_MAX_POSITION, _MAX_POSITION)
     cell = cells.digitise(numbers).astype(np.intp)
     sums, draws = np.bincount(cell, scaled, levels), np.bincount(cell, minlength=levels)
-    places = np.full(levels, np.nan)
-    places[draws > 0] = sums[draws > 0] / draws[draws > 0]
-    return places
+    positions = np.full(levels, np.nan)
+    positions[draws > 0] = sums[draws > 0] / draws[draws > 0]
+    return positions
 
 
 def _ranks(counts: IntArray) -> FloatArray:
-    """Return the position of every level (group of outcomes) in an order, (levels,): the log-odds
-    of the share of draws below the middle of the level. The last level, for unseen outcomes, gets
-    NaN.
-    """
+    """Return the log-odds of the share of draws below the middle of each level; last NaN."""
     masses = counts[:-1].sum(axis=1)
     share = (np.cumsum(masses) - masses / 2 + 0.5) / (masses.sum() + 1)
     return np.append(np.log(share / (1 - share)), np.nan)
 
 
 def _log_likelihood(counts: IntArray) -> float:
-    """Return how well the order of the levels (groups of outcomes) predicts the inputs: the
-    log-likelihood of the inputs under a logistic regression on the rank of the level, in nats.
-
-    counts: (levels, 2), draws by level and input; the level of each draw comes from a fit to other
-        draws.
-    """
-    places = _ranks(counts)[:-1, None]
-    belief = _regression(places, counts[:-1], _PRECISION)
+    """Return the log-likelihood, in nats, of the inputs by regression on the rank of levels."""
+    positions = _ranks(counts)[:-1, None]
+    belief = _regression(positions, counts[:-1], _PRECISION)
     share = np.clip(belief, 1e-9, 1 - 1e-9)
     unseen = float(counts[-1].sum()) * math.log(2)
     return float(np.sum(counts[:-1] * np.log(np.stack([share, 1 - share], axis=1)))) - unseen
 
 
-def _posteriors(counts: IntArray, places: FloatArray) -> FloatArray:
-    """Return Pr[d1 | level] as every bettor estimates it: (bettors, levels). Some bettors use a
-    regression on the positions of levels, others the counts of groups of neighbouring levels.
-
-    counts: (levels, 2), draws by level (group of outcomes) and input.
-    places: (levels,), the position of each level on a common scale; NaN for a level without a
-        position. A bettor with a regression gives such a level the probability ½; a bettor with
-        groups makes it a group by itself.
-    """
-    has_place = np.isfinite(places)
+def _posteriors(counts: IntArray, positions: FloatArray) -> FloatArray:
+    """Return Pr[d1 | level] as every bettor estimates it: (bettors, levels)."""
+    has_position = np.isfinite(positions)
     rows = []
     for features, precision in _REGRESSIONS:
-        row = np.full(len(places), 0.5)
-        if has_place.any():
-            table = np.stack([feature(places[has_place]) for feature in features], axis=1)
-            row[has_place] = _regression(table, counts[has_place], precision)
+        row = np.full(len(positions), 0.5)
+        if has_position.any():
+            table = np.stack([feature(positions[has_position]) for feature in features], axis=1)
+            row[has_position] = _regression(table, counts[has_position], precision)
         rows.append(row)
-    rows += [_by_group(counts, has_place, *one) for one in _GROUPED]
+    rows += [_by_group(counts, has_position, *grouping) for grouping in _GROUPED]
     return as_beliefs(rows)
 
 
 def _regression(features: FloatArray, counts: IntArray, precision: float) -> FloatArray:
-    """Return Pr[d1 | level] by logistic regression without a constant: (levels,). A level is a
-    group of outcomes. No constant is needed: the inputs are equally likely, so the log-odds are 0
-    on average.
-
-    features: (levels, features).
-    counts: (levels, 2), draws by level and input.
-    precision: precision of the normal prior of the weights.
-    """
+    """Return Pr[d1 | level] by logistic regression on features: (levels,)."""
+    # No constant is needed: the inputs are equally likely, so the log-odds are 0 on average.
     draws = counts.sum(axis=1).astype(float)
     mass = np.maximum(draws, 1e-9) / np.maximum(draws, 1e-9).sum()
     table = features - mass @ features
@@ -213,19 +184,12 @@ def _regression(features: FloatArray, counts: IntArray, precision: float) -> Flo
 
 
 def _by_group(
-    counts: IntArray, has_place: NDArray[np.bool_], groups: int, prior: float
+    counts: IntArray, has_position: NDArray[np.bool_], groups: int, prior: float
 ) -> FloatArray:
-    """Return Pr[d1 | level] from the counts of groups of neighbouring levels: (levels,). A level is
-    a group of outcomes.
-
-    counts: (levels, 2), draws by level and input.
-    has_place: whether a level has a position in the order; other levels are groups by themselves.
-    groups: number of groups of levels.
-    prior: number of draws of each input that is added to each group.
-    """
-    masses = np.where(has_place, counts.sum(axis=1), 0)
+    """Return Pr[d1 | level] from counts of groups of neighbouring levels: (levels,)."""
+    masses = np.where(has_position, counts.sum(axis=1), 0)
     group = equal_mass_runs(masses, groups)
-    group = np.where(has_place, group, groups + np.arange(len(counts)))
+    group = np.where(has_position, group, groups + np.arange(len(counts)))
     totals = np.zeros((groups + len(counts), 2))
     np.add.at(totals, group, counts)
     totals = totals[group] + prior
@@ -233,19 +197,17 @@ def _by_group(
 
 
 def _rules(posteriors: FloatArray, objective: Objective) -> IntArray:
-    """Return the rules to bet on: (rules, levels), with 1 for a guess of d1, -1 for d2, 0 for none.
-    A level is a group of outcomes. The first rule guesses an input where its mean probability, over
-    the bettors that use a regression, exceeds the largest probability that the claim allows. The
-    second rule guesses at every level; it also replaces a first rule that would never guess. All
-    further rules abstain everywhere: every round of bets needs the same number of rules, and
-    `choose_rules` makes three, and those for rare outputs.
-    """
+    """Return the rules to bet on, (rules, levels): 1 for a guess of d1, -1 for d2, 0 for none."""
+    # The second rule guesses at every level; it also replaces a first rule that would never guess.
+    # All further rules abstain everywhere: every round of bets needs the same number of rules, and
+    # `choose_rules` makes three, and those for rare outputs.
+
     # Only beliefs of regressions are averaged: they are smooth over levels, so that the event of
     # the rule consists of few intervals.
     mean = posteriors[: len(_REGRESSIONS)].mean(axis=0)
-    most = 1 / (1 + math.exp(-objective.point.epsilon))
+    largest = 1 / (1 + math.exp(-objective.point.epsilon))
     table = np.zeros((3 + objective.rare_bets, posteriors.shape[1]), dtype=np.int64)
-    table[0] = (mean > most).astype(np.int64) - (mean < 1 - most)
+    table[0] = (mean > largest).astype(np.int64) - (mean < 1 - largest)
     table[1] = np.where(mean >= 0.5, 1, -1)
     if not table[0].any():
         table[0] = table[1]

@@ -55,7 +55,7 @@ class Category:
 
     def __call__(self, column: Column) -> FloatArray:
         return _by_code(
-            column, {label: place for place, label in enumerate(self.labels, 1)}, np.nan
+            column, {label: index for index, label in enumerate(self.labels, 1)}, np.nan
         )
 
 
@@ -111,7 +111,7 @@ def scaled_features(columns: Iterable[Column]) -> list[Feature]:
     """Return the features for linear models: numbers minus their median in units of their spread,
     and an indicator (0 or 1) for each frequent label.
     """
-    return [one for column in columns for one in _scaled(column)]
+    return [feature for column in columns for feature in _scaled(column)]
 
 
 def with_sides(features: Iterable[Feature]) -> list[Feature]:
@@ -133,10 +133,10 @@ def matrix(
     is (size, features + others), in Fortran order.
     """
     result = np.empty((outcomes.size, len(features) + len(others)), order="F")
-    for place, (feature, column) in enumerate(with_columns(features, outcomes)):
-        result[:, place] = feature(column)
-    for place, other in enumerate(others, len(features)):
-        result[:, place] = other
+    for index, (feature, column) in enumerate(with_columns(features, outcomes)):
+        result[:, index] = feature(column)
+    for index, values in enumerate(others, len(features)):
+        result[:, index] = values
     return result
 
 
@@ -153,21 +153,19 @@ def with_columns(
     """Yield each feature together with the column that it is computed from. Features of one column
     must be adjacent in `features`.
     """
-    groups = [(name, [*own]) for name, own in groupby(features, key=lambda one: one.column)]
+    groups = [
+        (name, [*group]) for name, group in groupby(features, key=lambda feature: feature.column)
+    ]
     columns = outcomes.named(name for name, _ in groups)
-    for (_, own), column in zip(groups, columns, strict=True):
-        yield from ((feature, column) for feature in own)
+    for (_, group), column in zip(groups, columns, strict=True):
+        yield from ((feature, column) for feature in group)
 
 
-def _by_code(column: Column, known: Mapping[str, int], other: float) -> FloatArray:
-    """Return a value for each entry of a column, by its label: (size,). A number gets 0.
-
-    known: maps each known label to its value.
-    other: the value of all other labels.
-    """
+def _by_code(column: Column, known: Mapping[str, int], unknown: float) -> FloatArray:
+    """Return a value for each entry of a column, by its label; a number gets 0."""
     if column.codes is None:
         return np.zeros(len(column.numbers))
-    values = np.array([0.0, *(known.get(label, other) for label in column.labels)])
+    values = np.array([0.0, *(known.get(label, unknown) for label in column.labels)])
     return values[column.codes]
 
 

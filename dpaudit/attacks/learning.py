@@ -123,7 +123,9 @@ def learn(
         from dpaudit.attacks.scorers import OF_SEVERAL_COLUMNS
 
         scorers = tuple(scorer for scorer in scorers if scorer not in OF_SEVERAL_COLUMNS)
-    candidates: list[Candidate] = [one for scorer in scorers for one in scorer(selection)]
+    candidates: list[Candidate] = [
+        candidate for scorer in scorers for candidate in scorer(selection)
+    ]
     skipped: list[Tried] = []
     if not (is_one or has_few):
         from dpaudit.attacks.trees import propose_trees
@@ -135,15 +137,14 @@ def learn(
         # In the first table, an output is rare if it has an entry seen in fewer than 10 draws; in
         # the second, in fewer than 100.
         rare_tables = [RareTable.of(selection, count) for count in (USUAL_DRAWS, 10 * USUAL_DRAWS)]
-        candidates += [one for table in rare_tables for one in table.order()]
+        candidates += [candidate for table in rare_tables for candidate in table.order()]
         rare_tables.append(RareTable.frequent(selection, rare_tables[0].rare_filter))
     winner = plainest(best_of(candidates, objective), candidates, objective)
     return choose_rules(winner, candidates, objective, rare_tables, skipped)
 
 
 def _has_few_values(selection: SelectionDraws) -> bool:
-    """Return whether outcomes have at most 8 different values, with at least 50 draws per value on
-    average."""
+    """Return whether outcomes have at most 8 values, with at least 50 draws each on average."""
     first = selection.outcomes.take(slice(EXAMINED_DRAWS))
     if len(np.unique(first.keys())) > FEW_VALUES:
         return False
@@ -180,15 +181,19 @@ def best_point(
     claimed δ. If several points are nearly equal, return the first.
     """
     scorers = scorers_of(selection, frozenset()) if scorers is None else scorers
-    tables = [RuleTable.of_balanced(one.counts) for scorer in scorers for one in scorer(selection)]
+    tables = [
+        RuleTable.of_balanced(candidate.counts)
+        for scorer in scorers
+        for candidate in scorer(selection)
+    ]
 
     def size(point: ProfilePoint) -> float:
-        bounds = [predicted_delta(one, point.epsilon, coming, tuning.PENALTY) for one in tables]
+        bounds = [predicted_delta(table, point.epsilon, coming, tuning.PENALTY) for table in tables]
         delta = max(0.0, *map(np.max, bounds))
-        # `own` is (name, lower bound) of a parameter of the privacy definition, such as μ; None if
-        # the definition has no parameter besides ε and δ.
-        own = claim.own_lower(point.epsilon, delta)
-        _, result = own or ("", delta / max(point.delta, 1e-12))
+        # `own_bound` is (name, lower bound) of a parameter of the privacy definition, such as μ;
+        # None if the definition has no parameter besides ε and δ.
+        own_bound = claim.own_lower(point.epsilon, delta)
+        _, result = own_bound or ("", delta / max(point.delta, 1e-12))
         return float(f"{result:.1e}")
 
     return max(claim.points(), key=size)
@@ -198,19 +203,21 @@ def best_point(
 
 
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether the claim is so clearly refuted that learning may end early: some candidate
-    (order of outcomes) is predicted to refute it by four standard errors. Candidates that order
-    outcomes by a score (a number computed from several columns) are left out, since the cut-offs of
-    a score need more draws. Always False if the bound is for δ.
+    """Return whether the claim is so clearly refuted that learning may end early: some candidate is
+    predicted to refute it by four standard errors. Candidates that order outcomes by a score (a
+    number computed from several columns) are left out, since the cut-offs of a score need more
+    draws. Always False if the bound is for δ.
     """
     errors = tuning.DEVIATIONS_BEYOND_LUCK
-    without_score = [one for one in candidates if not one.has_score and not objective.for_delta]
-    return any(refutes(one, objective, errors) for one in without_score)
+    without_score = [
+        candidate for candidate in candidates if not candidate.has_score and not objective.for_delta
+    ]
+    return any(refutes(candidate, objective, errors) for candidate in without_score)
 
 
 def no_bound_predicted(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether no rule of any candidate (order of outcomes) has a predicted bound above 0."""
-    return not any(best_predicted(one, objective) for one in candidates)
+    """Return whether no rule of any candidate has a predicted bound above 0."""
+    return not any(best_predicted(candidate, objective) for candidate in candidates)
 
 
 def columns_worth_counting(
@@ -230,7 +237,7 @@ def columns_worth_counting(
     others: candidates that are not made of rare outputs.
     """
     objective = replace(objective, fixed_before=True)
-    best = max((rank_key(one, objective)[0] for one in others), default=0.0)
-    names = {name for name, one in columns if rank_key(one, objective)[0] > best}
+    best = max((rank_key(candidate, objective)[0] for candidate in others), default=0.0)
+    names = {name for name, candidate in columns if rank_key(candidate, objective)[0] > best}
     points = objective.points or (objective.point,)
     return frozenset(names | rare.guessed_by(points, objective.coming))

@@ -135,15 +135,15 @@ class Objective:
         # twice as many guesses. Yet in a third of such audits, the one-sided rule has the larger
         # predicted bound, by luck.
         if low == 0:
-            other = 1 + int(np.argmax(bounds[1 : high + 1, high])), high
+            two_sided = 1 + int(np.argmax(bounds[1 : high + 1, high])), high
         else:
-            other = low, low + int(np.argmax(bounds[low, low:levels]))
+            two_sided = low, low + int(np.argmax(bounds[low, low:levels]))
         # If one fit gives the estimates of all levels, the log-odds of both guesses share much of
         # their error, in the ratio of the two penalties.
         is_one_fit = candidate.estimate is not None and candidate.estimate.is_one_fit
         luck = tuning.PENALTY_ONE_FIT / tuning.PENALTY_SHRUNK if is_one_fit else 1.0
-        if bounds[other] > 0 and _look_alike(candidate.table, *other, luck):
-            return *other, float(bounds[other])
+        if bounds[two_sided] > 0 and _look_alike(candidate.table, *two_sided, luck):
+            return *two_sided, float(bounds[two_sided])
         return low, high, best
 
     def predicted_bounds(self, table: RuleTable, penalty: float) -> FloatArray:
@@ -168,8 +168,7 @@ class Objective:
         return float(np.max(self.predicted_bounds(RuleTable.of(perfect), penalty)))
 
     def _penalty_of_smoothed(self, candidate: Candidate) -> float | None:
-        """Return the penalty of bounds from smoothed counts; None if levels are not smooth, the
-        bound is for δ, or δ > 0 and the smoothed log-odds do not follow a score."""
+        """Return the penalty of bounds from smoothed counts; None without these."""
         if not candidate.is_smooth or self.for_delta:
             return None
         if candidate.smoothed.follows_score:
@@ -214,15 +213,22 @@ def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
     the winner's bound (after the discount of `rank_key`), the candidate with the largest likelihood
     wins. The reason: a bound depends on the luck of a few rare outputs, a likelihood on all draws.
     """
-    winner = max(candidates, key=lambda one: rank_key(one, objective))
+    winner = max(candidates, key=lambda candidate: rank_key(candidate, objective))
     if rank_key(winner, objective)[0] == 0:
-        return max(candidates, key=lambda one: np.max(objective.predicted_bounds(one.table, 0.0)))
+        return max(
+            candidates,
+            key=lambda candidate: np.max(objective.predicted_bounds(candidate.table, 0.0)),
+        )
     if objective.for_delta or not winner.is_smooth or not winner.smoothed.follows_score:
         return winner
     enough = tuning.NEARLY_EQUAL_SHARE * rank_key(winner, objective)[0]
-    near = [one for one in candidates if one.is_smooth and rank_key(one, objective)[0] >= enough]
-    following = [one for one in near if one.smoothed.follows_score]
-    return max(following, key=lambda one: one.smoothed.log_likelihood)
+    near = [
+        candidate
+        for candidate in candidates
+        if candidate.is_smooth and rank_key(candidate, objective)[0] >= enough
+    ]
+    following = [candidate for candidate in near if candidate.smoothed.follows_score]
+    return max(following, key=lambda candidate: candidate.smoothed.log_likelihood)
 
 
 def plainest(winner: Candidate, candidates: Sequence[Candidate], objective: Objective) -> Candidate:
@@ -238,9 +244,9 @@ def plainest(winner: Candidate, candidates: Sequence[Candidate], objective: Obje
     least = float(np.max(objective.bounds(winner, further=1.0)))
     if bound > objective.needed:
         least = max(least, math.nextafter(objective.needed, math.inf))
-    near = [one for one in candidates if best_predicted(one, objective) >= least]
-    near.sort(key=lambda one: -best_predicted(one, objective))
-    return min([winner, *near], key=lambda one: plainness(one, objective))
+    near = [candidate for candidate in candidates if best_predicted(candidate, objective) >= least]
+    near.sort(key=lambda candidate: -best_predicted(candidate, objective))
+    return min([winner, *near], key=lambda candidate: plainness(candidate, objective))
 
 
 def plainness(candidate: Candidate, objective: Objective) -> int:
@@ -270,9 +276,7 @@ def refutes(candidate: Candidate, objective: Objective, deviations: float | None
 
 
 def _largest_predictions(candidate: Candidate, objective: Objective) -> tuple[float, float]:
-    """Return (bound, growth): the largest predicted bound over all rules of a candidate, and the
-    largest predicted log wealth of bets against the claim ε = 0.
-    """
+    """Return the largest predicted bound, and log wealth of bets against ε = 0."""
     if objective not in candidate.predictions:
         no_loss = ProfilePoint(0.0, objective.point.delta)
         candidate.predictions[objective] = (
@@ -283,20 +287,13 @@ def _largest_predictions(candidate: Candidate, objective: Objective) -> tuple[fl
 
 
 def _look_alike(table: RuleTable, low: int, high: int, luck: float) -> bool:
-    """Return whether a rule's guesses of d1 and of d2 seem to be right equally often: whether the
-    Bayes factor favours the first of two hypotheses.
-
-    The first hypothesis is that log(right / wrong) is the same for guesses of d1 and of d2. The
-    second hypothesis is that the two values differ by a normal number with mean 0, whose standard
-    deviation is half of the larger value.
-
-    low, high: the rule guesses d2 below level `low`, and d1 from level `high` on.
-    luck: factor that multiplies the standard errors computed from the counts.
-    """
+    """Return whether guesses of d1 and of d2 seem to be right equally often."""
+    # This is so if the Bayes factor favours the hypothesis of equal log(right / wrong) over a
+    # normal difference whose standard deviation is half of the larger value.
     levels = len(table.correct) - 1
     sides = (low, levels), (0, high)
-    ratios = [math.log((table.correct[one] + 0.5) / (table.wrong[one] + 0.5)) for one in sides]
-    error = sum(1 / (table.correct[one] + 0.5) + 1 / (table.wrong[one] + 0.5) for one in sides)
+    ratios = [math.log((table.correct[side] + 0.5) / (table.wrong[side] + 0.5)) for side in sides]
+    error = sum(1 / (table.correct[side] + 0.5) + 1 / (table.wrong[side] + 0.5) for side in sides)
     error *= luck**2
     spread = (tuning.SPREAD_OF_DIFFERENCES * max(ratios)) ** 2 / error
     distance = (ratios[0] - ratios[1]) ** 2 / error

@@ -66,8 +66,8 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
         return []
     sequences = bands(selection.outcomes)
     every = atoms(SelectionDraws(sequences, selection.is_d1), bands)
-    whole = [replace(one, attack=BANDED + one.attack) for one in every]
-    return [*whole, *_by_entry(sequences, selection, bands)]
+    sequence_orders = [replace(order, attack=BANDED + order.attack) for order in every]
+    return [*sequence_orders, *_by_entry(sequences, selection, bands)]
 
 
 def banded_sums(selection: SelectionDraws) -> list[Candidate]:
@@ -82,15 +82,7 @@ def banded_sums(selection: SelectionDraws) -> list[Candidate]:
 def _by_entry(
     sequences: Outcomes, selection: SelectionDraws, bands: Bands | None = None
 ) -> list[Candidate]:
-    """Order sequences by a score: the sum, over the entries of a sequence, of the log-ratio of an
-    entry given the entries before it. Return a list with this order. The list is empty if there
-    are too few draws, or if entries take too many distinct values or do not depend on earlier
-    entries.
-
-    sequences: the draws, as sequences of entries with few values.
-    selection: the draws before numbers were replaced by bands.
-    bands: intervals that have replaced numbers in `sequences`; None: no number was replaced.
-    """
+    """Return one order, by the log-ratios of entries given the earlier ones; none if impossible."""
     if selection.size < MIN_DRAWS_SLOW:
         return []
     states = MarkovStates.over(sequences)
@@ -100,25 +92,27 @@ def _by_entry(
         by_fold(cell, step.cells, selection.is_d1).reshape(FOLDS, *step.shape, 2)
         for cell, step in zip(states.cells, states.steps, strict=True)
     ]
-    if not depend([one.sum(axis=0) for one in counts]):
+    if not depend([table.sum(axis=0) for table in counts]):
         return []
-    fits = weights([training_counts(one) for one in counts], states)
+    fits = weights([training_counts(table) for table in counts], states)
     fold = folds(selection.size)
-    held_out, kept = np.zeros(selection.size), np.zeros(selection.size)
+    held_out, final = np.zeros(selection.size), np.zeros(selection.size)
     halves, spread = np.zeros((2, selection.size)), []
     for cell, fit in zip(states.cells, fits, strict=True):
         held_out += fit.take(fold * fit.shape[1] + cell)
-        own = fit[FOLDS].take(cell)
-        kept += own
+        log_ratios = fit[FOLDS].take(cell)
+        final += log_ratios
         for half, by_half in zip(halves, fit[-2:], strict=True):
             half += by_half.take(cell)
-        spread.append(float(own.std()))
+        spread.append(float(log_ratios.std()))
     states = replace(states, cells=())  # arrays as long as the draws are not kept
     if bands is not None:
         states = states.through(bands)
     final_score = partial(Prefixes.of, states, [fit[FOLDS] for fit in fits], spread)
     name = NAME if bands is None else BANDED + NAME
-    scored = SequenceScored(name, aligned(held_out, fold, kept), final_score, halves, states=states)
+    scored = SequenceScored(
+        name, aligned(held_out, fold, final), final_score, halves, states=states
+    )
     return [relearned(scored, selection, Sum.of(scored))]
 
 
@@ -129,23 +123,21 @@ def _bands_of(selection: SelectionDraws) -> Bands | None:
 
 
 def _bands(columns: Sequence[Column]) -> Bands | None:
-    """Return the bands (intervals) for columns that mix ordinary numbers with a few special values;
-    None if there are fewer than two such columns.
-    """
+    """Return the bands for columns that mix numbers with a few special values; None if too few."""
     if not 1 < len(columns) <= MAX_COLUMNS:
         return None
-    names, alone, rest = [], set[float](), [np.empty(0)]
+    names, alone, ordinary_numbers = [], set[float](), [np.empty(0)]
     for column in columns:
         numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
         often = _standing_alone(numbers, len(column.numbers))
-        others = numbers[~np.isin(numbers, often)]
-        has_both = len(others) > 0 and (len(often) > 0 or len(numbers) < len(column.numbers))
+        ordinary = numbers[~np.isin(numbers, often)]
+        has_both = len(ordinary) > 0 and (len(often) > 0 or len(numbers) < len(column.numbers))
         is_left = column.name == ELAPSED or column.name.startswith(KIND)
-        if has_both and not (is_left or _are_codes(others, len(numbers))):
+        if has_both and not (is_left or _are_codes(ordinary, len(numbers))):
             names.append(column.name)
             alone |= set(often.tolist())
-            rest.append(others)
-    every = np.concatenate(rest)
+            ordinary_numbers.append(ordinary)
+    every = np.concatenate(ordinary_numbers)
     is_many = len(np.unique(every)) > tuning.FEW_CELLS
     if len(names) < 2 or len(alone) > _MAX_SPECIAL or not is_many:
         return None
@@ -161,27 +153,19 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
     return Bands(frozenset(names), tuple(sorted(alone)), tuple(edges.tolist()))
 
 
-def _are_codes(others: FloatArray, size: int) -> bool:
-    """Return whether the ordinary numbers of a column are codes, such as 1 for "yes", 2 for "no":
-    at most 16 values, each of them at least 0.5 % of the numbers. A number is special if it is at
-    least 4 times as frequent as any ordinary number, such as 0 for "no answer".
-
-    others: the ordinary numbers, with repetitions.
-    size: number of entries of the column that are numbers, including special ones.
-    """
-    values, counts = np.unique(others, return_counts=True)
+def _are_codes(ordinary: FloatArray, size: int) -> bool:
+    """Return whether ordinary numbers are codes, such as 1 for "yes": few values, none rare."""
+    values, counts = np.unique(ordinary, return_counts=True)
     return len(values) <= tuning.FEW_CELLS and bool((counts >= _MIN_SPECIAL_SHARE * size).all())
 
 
 def _standing_alone(numbers: FloatArray, size: int) -> FloatArray:
-    """Return the special values of a column: at most three numbers, each frequent and at least 4
-    times as frequent as any ordinary number.
-
-    size: number of all entries of the column, including those that are not numbers.
-    """
+    """Return the special values of a column, which are much more frequent than others."""
     values, counts = np.unique(numbers, return_counts=True)
     order = np.argsort(-counts, kind="stable")[: _MAX_SPECIAL + 1]
-    many = np.append(counts[order], 0)
-    stands = (many[:-1] >= _MIN_SPECIAL_SHARE * size) & (many[:-1] >= _SPECIAL_FACTOR * many[1:])
+    frequencies = np.append(counts[order], 0)
+    stands = (frequencies[:-1] >= _MIN_SPECIAL_SHARE * size) & (
+        frequencies[:-1] >= _SPECIAL_FACTOR * frequencies[1:]
+    )
     last = np.flatnonzero(stands[:_MAX_SPECIAL])
     return values[order[: last[-1] + 1]] if len(last) else values[:0]

@@ -1,10 +1,10 @@
 """Rare outputs: a candidate, and the rare rule.
 
 Outcomes with a rare entry are kept whole, and counted by cell (a value, a label, or a piece of a
-tail) in each column. The counts give a candidate (an order of outcomes, as other scorers propose),
-and the rare rule of a portfolio, which guesses an input at outputs that only this input gave while
-learning. `learning.py` makes tables from kept draws, `auditing/counted_learning.py` from counted
-draws (docs/method.md §5, *Rare outputs* and *The rare rule*).
+tail) in each column. The counts give a candidate, and the rare rule of a portfolio, which guesses
+an input at outputs that only this input gave while learning. `learning.py` makes tables from kept
+draws, `auditing/counted_learning.py` from counted draws (docs/method.md §5, *Rare outputs* and *The
+rare rule*).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ NAME = "rare outputs"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Guesses:
-    """The guesses of a rare rule, one for each cell (value, label or piece of a tail) in which it
-    guesses. All learning draws in such a cell were of one input, which is the guess. This may be
-    luck; the cell with the smallest probability of luck comes first.
+    """The guesses of a rare rule, one for each cell in which it guesses. All learning draws in such
+    a cell were of one input, which is the guess. This may be luck; the cell with the smallest
+    probability of luck comes first.
 
     cell: (guesses,), index of each cell in the arrays of the `RareTable`.
     is_d1: (guesses,), whether the guess is d1.
@@ -63,8 +63,7 @@ class _Guesses:
 
 
 class RareTable:
-    """Counts of learning draws by cell (a value, a label, or a piece of a tail) and input, for each
-    column.
+    """Counts of learning draws by cell and input, for each column.
 
     rare_filter: selects the rare outcomes.
     kept: the draws whose entries are counted.
@@ -86,11 +85,11 @@ class RareTable:
             `rare_filter` selected.
         """
         self.rare_filter, self.arms = rare_filter, arms
-        self._kept, self._least = kept, least
+        self._draws, self._least = kept, least
         self.columns = _rare_columns(rare_filter, kept) if columns is None else list(columns)
-        entries = kept.outcomes.named([own.name for own in self.columns])
+        entries = kept.outcomes.named([column_map.name for column_map in self.columns])
         self._numbers: list[Numbers] = [
-            own(column) for own, column in zip(self.columns, entries, strict=True)
+            column_map(column) for column_map, column in zip(self.columns, entries, strict=True)
         ]
         # For each kept draw, whether it has no rare entry in the columns of the table. Such a draw
         # was kept because of a part of the output that is in none of these columns.
@@ -100,16 +99,20 @@ class RareTable:
         # Four arrays with one entry for each cell of all columns: the index of its column, its
         # number in this column, whether it is part of a tail, and its draws by input. One more
         # entry, with column -1, stands for rare outputs that are in no cell.
-        sizes = [own.size for own in self.columns]
+        sizes = [column_map.size for column_map in self.columns]
         self._column = np.append(np.repeat(np.arange(len(sizes)), np.array(sizes, int) - 1), -1)
         self._number = np.concatenate([*(np.arange(1, size) for size in sizes), [OTHER]])
-        self._is_tail: Mask = np.concatenate([*(own.is_tail[1:] for own in self.columns), [False]])
+        self._is_tail: Mask = np.concatenate(
+            [*(column_map.is_tail[1:] for column_map in self.columns), [False]]
+        )
         self._tallies = [
             by_arm(numbers, size, kept.is_d1)
             for numbers, size in zip(self._numbers, sizes, strict=True)
         ]
-        others = by_arm(self._is_other.astype(np.intp), 2, kept.is_d1)
-        self._counts: IntArray = np.concatenate([*(own[1:] for own in self._tallies), others[1:]])
+        other_counts = by_arm(self._is_other.astype(np.intp), 2, kept.is_d1)
+        self._counts: IntArray = np.concatenate(
+            [*(tally[1:] for tally in self._tallies), other_counts[1:]]
+        )
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int) -> RareTable:
@@ -117,8 +120,8 @@ class RareTable:
         draws.
         """
         rare_filter = RareFilter.of(selection, often)
-        kept = selection.take(np.flatnonzero(rare_filter.is_rare(selection.outcomes)))
-        return cls(rare_filter, kept, selection.arms)
+        rare = selection.take(np.flatnonzero(rare_filter.is_rare(selection.outcomes)))
+        return cls(rare_filter, rare, selection.arms)
 
     @classmethod
     def frequent(cls, selection: SelectionDraws, rare_filter: RareFilter) -> RareTable:
@@ -140,18 +143,14 @@ class RareTable:
 
     @cached_property
     def _laws(self) -> tuple[Law, Law]:
-        """Two distributions of log-ratios: one for cells that are values, labels or keys, and one
-        for cells that are pieces of tails. They are separate since most pieces of tails have
-        log-ratios near 0.
-        """
+        """The distributions of log-ratios of single cells and of pieces of tails."""
+        # They are separate since most pieces of tails have log-ratios near 0.
         single, tails = self._counts[~self._is_tail], self._counts[self._is_tail]
         return Law.of(single, self.arms), Law.of(tails, self.arms)
 
     @cached_property
     def _shares(self) -> FloatArray:
-        """Two rows with an entry for each cell (value, label or tail): the expected share of d1
-        among its draws, and the variance of that share.
-        """
+        """For each cell, the expected share of d1 among its draws, and the variance: (2, cells)."""
         result = []
         # The shares of each column are computed by themselves, so that they do not depend on the
         # other columns. In an array of another size, NumPy may round a share differently, and the
@@ -166,31 +165,31 @@ class RareTable:
         list if there are fewer than two rare outcomes.
 
         The candidate uses at most four columns, so that a report can name them. A column is chosen
-        by its best cell (value, label or piece of a tail): the cell whose expected share of d1 is
+        by its best cell: the cell whose expected share of d1 is
         farthest from the share of d1 among all draws.
         """
-        if self._kept.size < MIN_SEEN:
+        if self._draws.size < MIN_SEEN:
             return []
         even = (self.arms[0] + 1) / (self.arms.sum() + 2)
         uneven = np.abs(self._shares[0] - even)
-        telling = [uneven[self._column == place].max() for place in range(len(self.columns))]
-        best = sorted(range(len(telling)), key=lambda place: -telling[place])[:MAX_NAMED_COLUMNS]
+        telling = [uneven[self._column == index].max() for index in range(len(self.columns))]
+        best = sorted(range(len(telling)), key=lambda index: -telling[index])[:MAX_NAMED_COLUMNS]
         return [self._ordered(best)]
 
     def by_column(self) -> list[tuple[str, Candidate]]:
         """Return (name, candidate) for each column, where the candidate orders outcomes by the rare
         entries of this column alone."""
-        return [(one.name, self._ordered([place])) for place, one in enumerate(self.columns)]
+        return [(column.name, self._ordered([index])) for index, column in enumerate(self.columns)]
 
-    def _ordered(self, places: Sequence[int]) -> Candidate:
-        columns = tuple(self.columns[place] for place in places)
-        entries = [self._numbers[place] for place in places]
-        number = joint_numbers(columns, entries, self._kept.size)
+    def _ordered(self, indices: Sequence[int]) -> Candidate:
+        columns = tuple(self.columns[index] for index in indices)
+        entries = [self._numbers[index] for index in indices]
+        number = joint_numbers(columns, entries, self._draws.size)
         number[number == USUAL] = OTHER
         size = 2 + sum(column.size - 1 for column in columns)
-        counts = by_arm(number, size, self._kept.is_d1)
+        counts = by_arm(number, size, self._draws.is_d1)
         counts[USUAL] = self.arms - counts[1:].sum(axis=0)
-        rows = [np.flatnonzero(self._column == place) for place in places]
+        rows = [np.flatnonzero(self._column == index) for index in indices]
         first = self._laws[0].expected(counts[:2])
         share, variance = np.concatenate([first, *(self._shares[:, row] for row in rows)], axis=1)
         came_up = np.asarray(counts.any(axis=1))
@@ -200,9 +199,9 @@ class RareTable:
         level[order] = np.arange(len(order))
         level[~came_up] = level[USUAL]
         draws = counts.sum(axis=1)
-        both = draws[:, None] * np.stack([share, 1 - share], axis=1)
+        expected = draws[:, None] * np.stack([share, 1 - share], axis=1)
         squared = np.bincount(level, draws.astype(np.float64) ** 2 * variance, len(order))
-        estimate = ExpectedDraws(by_group(both, level, len(order)), squared.astype(np.float64))
+        estimate = ExpectedDraws(by_group(expected, level, len(order)), squared.astype(np.float64))
         by_level = np.append(counts[order], [[0, 0]], axis=0)
         levels = RareLevels(self.rare_filter, columns, level, self._example(number == OTHER))
         return Candidate(
@@ -223,110 +222,95 @@ class RareTable:
 
     def guessed_by(self, points: Sequence[ProfilePoint], coming: int) -> set[str]:
         """Return the names of the columns at which the rare rule guesses. This rule guesses d1 in
-        cells (values, labels or tails of a column) that only d1 gave, and d2 in cells that only d2
-        gave.
+        cells that only d1 gave, and d2 in cells that only d2 gave.
 
         points: points (ε, δ) of the claim's profile.
         coming: number of draws to come, on which the rule is tested.
         """
         _, guesses = self._guessed(points, coming)
-        places = set(self._column[guesses.cell].tolist())
-        return {self.columns[place].name for place in places if place >= 0}
+        indices = set(self._column[guesses.cell].tolist())
+        return {self.columns[index].name for index in indices if index >= 0}
 
     def _guessed(
         self, points: Sequence[ProfilePoint], coming: int
     ) -> tuple[ProfilePoint, _Guesses]:
-        """Return the point (ε, δ) that the rare rule tests, and the guesses of the rule. There are
-        no guesses if `coming` draws are unlikely to give the evidence that the rule needs: it has
-        only the part `RARE_SHARE` of the error probability of the exact test, so it needs at least
-        -log(`RARE_SHARE`) nats.
-        """
+        """Return the point that the rare rule tests, and its guesses; none without prospects."""
+        # The rule has only the part `RARE_SHARE` of the error probability of the exact test, so it
+        # needs at least -log(`RARE_SHARE`) nats from `coming` draws.
         result = [(point, self._guesses_at(point)) for point in points]
-        seen = [self._seen(guesses.cell) for _, guesses in result]
+        draws = [self._draws_in(guesses.cell) for _, guesses in result]
         times = coming / max(1, int(self.arms.sum()))
 
-        def evidence(point: ProfilePoint, seen: float) -> float:
+        def evidence(point: ProfilePoint, draws: float) -> float:
             excused = point.delta * coming / 2
-            return (seen * times - excused) * math.log1p(math.exp(-point.epsilon))
+            return (draws * times - excused) * math.log1p(math.exp(-point.epsilon))
 
-        best = max(range(len(result)), key=lambda place: evidence(result[place][0], seen[place]))
-        (point, guesses), count = result[best], seen[best]
+        best = max(range(len(result)), key=lambda index: evidence(result[index][0], draws[index]))
+        (point, guesses), count = result[best], draws[best]
         # Allow for cells that are more frequent in the draws to come than in learning, by two
         # standard deviations.
-        most = evidence(point, count + 2 * math.sqrt(count) + 1)
-        return point, guesses if most >= -math.log(RARE_SHARE) else guesses.take(np.arange(0))
+        highest = evidence(point, count + 2 * math.sqrt(count) + 1)
+        return point, guesses if highest >= -math.log(RARE_SHARE) else guesses.take(np.arange(0))
 
     def _guesses_at(self, point: ProfilePoint) -> _Guesses:
-        """Return the guesses of the rare rule. It may guess an input in a cell (value, label or
-        piece of a tail) if all learning draws in the cell are of this input. It does so in the cell
-        for which this is least likely to be luck, and in all cells for which luck has a probability
-        of at most ½. With δ > 0, all guesses are of one input, since a rule that guesses a single
-        input is charged only half of δ.
-        """
+        """Return the guesses of the rare rule at a point of the claim's profile."""
+        # It may guess in cells of one input: in the cell for which luck is least likely, and in all
+        # for which luck has a probability of at most ½. With δ > 0, all guesses are of one input,
+        # since a rule that guesses a single input is charged only half of δ.
         odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
-        own = np.flatnonzero(_of_one_arm(self._counts, self._least))
-        is_d1, draws = self._counts[own, 0] > 0, self._counts[own].sum(axis=1)
-        # The largest share of right guesses that the claim allows in a cell (value, label or piece
-        # of a tail): claimed[0] if the cell's guess is d1, claimed[1] if it is d2.
+        cell = np.flatnonzero(_of_one_arm(self._counts, self._least))
+        is_d1, draws = self._counts[cell, 0] > 0, self._counts[cell].sum(axis=1)
+        # The largest share of right guesses that the claim allows in a cell: claimed[0] if the
+        # cell's guess is d1, claimed[1] if it is d2.
         claimed = odds / (1 + odds)
-        most = np.where(is_d1, claimed[0], claimed[1])
+        limit = np.where(is_d1, claimed[0], claimed[1])
         # All n draws of a cell are of one input. `probability` is the probability that the cell
         # violates the claim, by Bayes' rule with prior odds `prior`: under the claim, the share of
-        # this input is at most `most`, so that chance gives such draws with probability most^n. Of
-        # many cells, some are one-sided by chance; `beyond`, from shares fitted to all cells, is
+        # this input is at most `limit`, so that chance gives such draws with probability limit^n.
+        # Of many cells, some are one-sided by chance; `beyond`, from shares fitted to all cells, is
         # therefore an upper limit of the result.
-        right = np.where(is_d1, self._shares[0, own], 1 - self._shares[0, own])
-        beyond = np.maximum(0.0, right - most) / np.maximum(1 - most, 1e-12)
-        prior = np.where(self._is_tail[own], tuning.PRIOR_ODDS_OF_TAIL, 1.0)
-        probability = np.minimum(prior / (prior + most**draws), beyond)
-        guesses = _Guesses(own, is_d1, probability + (1 - probability) * most)
+        right = np.where(is_d1, self._shares[0, cell], 1 - self._shares[0, cell])
+        beyond = np.maximum(0.0, right - limit) / np.maximum(1 - limit, 1e-12)
+        prior = np.where(self._is_tail[cell], tuning.PRIOR_ODDS_OF_TAIL, 1.0)
+        probability = np.minimum(prior / (prior + limit**draws), beyond)
+        guesses = _Guesses(cell, is_d1, probability + (1 - probability) * limit)
         order = np.argsort(-probability, kind="stable")
         if not len(order) or probability[order[0]] <= 0:
             return guesses.take(order[:0])
         guesses = guesses.take(order[: max(1, np.count_nonzero(probability >= 0.5))])
         if point.delta > 0:
             sides = [guesses.take(guesses.is_d1), guesses.take(~guesses.is_d1)]
-            guesses = max(sides, key=lambda side: self._seen(side.cell))
+            guesses = max(sides, key=lambda side: self._draws_in(side.cell))
         return guesses
 
-    def _seen(self, cell: Numbers) -> int:
+    def _draws_in(self, cell: Numbers) -> int:
         """Return the number of kept draws that lie in at least one of the given cells."""
-        result = np.zeros(self._kept.size, dtype=bool)
-        for place in np.unique(self._column[cell]).tolist():
-            if place < 0:
+        result = np.zeros(self._draws.size, dtype=bool)
+        for index in np.unique(self._column[cell]).tolist():
+            if index < 0:
                 result |= self._is_other
             else:
-                result |= self._numbers_in(cell, place)[self._numbers[place]]
+                result |= self._numbers_in(cell, index)[self._numbers[index]]
         return int(np.count_nonzero(result))
 
-    def _numbers_in(self, cell: Numbers, place: int) -> Mask:
-        """Return a mask over the cells of one column, by their numbers within the column: (size,).
-        It is True for the given cells.
-
-        cell: indices of cells in the arrays of the table, which list the cells of all columns.
-        place: index of the column.
-        """
-        result = np.zeros(self.columns[place].size, dtype=bool)
-        result[self._number[cell[self._column[cell] == place]]] = True
+    def _numbers_in(self, cell: Numbers, index: int) -> Mask:
+        """Return a mask of the given cells, by their numbers within one column: (size,)."""
+        result = np.zeros(self.columns[index].size, dtype=bool)
+        result[self._number[cell[self._column[cell] == index]]] = True
         return result
 
     def _rule_of(self, guesses: _Guesses, point: ProfilePoint) -> Rule:
-        """Return the rule that guesses in the cells of `guesses` and abstains elsewhere. Its levels
-        are: one for all outcomes without a guess, one for each input that is guessed, and one for
-        unseen outcomes.
-
-        point: the point (ε, δ) of the claim's profile that the rule tests.
-        """
+        """Return the rule that guesses in the cells of `guesses` and abstains elsewhere."""
         of_cell, number = self._column[guesses.cell], self._number[guesses.cell]
         with_other = bool((of_cell < 0).any())
         if with_other:  # all columns are needed to see that an outcome is rare in none of them
-            places = list(range(len(self.columns)))
+            indices = list(range(len(self.columns)))
             columns = tuple(self.columns)
         else:  # a rare entry without a guess must not hide a guess by a later column
-            places = np.unique(of_cell).tolist()
+            indices = np.unique(of_cell).tolist()
             columns = tuple(
-                replace(self.columns[place], only=self._numbers_in(guesses.cell, place))
-                for place in places
+                replace(self.columns[index], only=self._numbers_in(guesses.cell, index))
+                for index in indices
             )
         # `level` is indexed by joint numbers, each of which stands for a column and one of its
         # cells. The cell numbers of a column are 0 for usual entries (`USUAL`), which have no joint
@@ -334,62 +318,57 @@ class RareTable:
         # stands for rare outputs in no cell: its only cell number, `OTHER`, is also its joint
         # number.
         start = {
-            place: own.start - 1 for place, own in zip(places, joint_ranges(columns), strict=True)
+            index: joint_range.start - 1
+            for index, joint_range in zip(indices, joint_ranges(columns), strict=True)
         }
         start[-1] = 0
         level = np.zeros(2 + sum(column.size - 1 for column in columns), dtype=np.intp)
         sides = [guess for guess in (1, -1) if (guesses.is_d1 == (guess > 0)).any()]
         expected = np.zeros((2, 2))
-        for place, guess in enumerate(sides, start=1):
-            own = guesses.is_d1 == (guess > 0)
-            level[[start[at] for at in of_cell[own].tolist()] + number[own]] = place
-            draws = self._counts[guesses.cell[own]].sum(axis=1)
-            right = np.average(guesses.right[own], weights=draws)
-            # `both` is the share of (d1, d2) among the draws in the guessed cells; for a guess of
-            # d2, the order is reversed. `_seen` counts a draw that lies in several of these cells
-            # only once.
-            both = np.array([right, 1 - right])[::guess]
-            expected[0 if guess > 0 else 1] = self._seen(guesses.cell[own]) * both
-        rows = self._is_other if with_other else np.zeros(self._kept.size, dtype=bool)
+        for side_level, guess in enumerate(sides, start=1):
+            is_side = guesses.is_d1 == (guess > 0)
+            level[[start[at] for at in of_cell[is_side].tolist()] + number[is_side]] = side_level
+            draws = self._counts[guesses.cell[is_side]].sum(axis=1)
+            right = np.average(guesses.right[is_side], weights=draws)
+            # `by_input` is the share of (d1, d2) among the draws in the guessed cells; for a guess
+            # of d2, the order is reversed. `_draws_in` counts a draw that lies in several of these
+            # cells only once.
+            by_input = np.array([right, 1 - right])[::guess]
+            expected[0 if guess > 0 else 1] = self._draws_in(guesses.cell[is_side]) * by_input
+        rows = self._is_other if with_other else np.zeros(self._draws.size, dtype=bool)
         levels = RareLevels(self.rare_filter, columns, level, self._example(rows))
         return Rule("rare", NAME, levels, np.array([0, *sides, 0]), RARE_SHARE, expected, point)
 
     def _example(self, rows: Mask) -> str:
         first = np.flatnonzero(rows)[:1].tolist()
-        return "".join(map(in_words, self._kept.outcomes.words(first)))
+        return "".join(map(in_words, self._draws.outcomes.words(first)))
 
 
 def _of_one_arm(counts: IntArray, least: int) -> Mask:
-    """Return a mask of the cells that only one input gave, in at least `least` draws.
-
-    counts: (cells, 2), draws by cell and input.
-    """
+    """Return a mask of the cells that only one input gave, in at least `least` draws."""
     return np.asarray((counts.min(axis=1) == 0) & (counts.sum(axis=1) >= least))
 
 
-def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareColumn]:
-    """Return the cells of each column: single values, labels (texts), and pieces of the tails of
-    the numbers. Columns without cells are left out.
-
-    kept: the draws that `rare_filter` selected; the cells are made from them.
-    """
-    if kept.size < MIN_SEEN:
+def _rare_columns(rare_filter: RareFilter, draws: SelectionDraws) -> list[RareColumn]:
+    """Return the cells of each column that has some, made from the rare draws."""
+    if draws.size < MIN_SEEN:
         return []
     # Outcomes have columns only for entries that differ between them. So a usual outcome,
     # `rare_filter.like`, is added: an entry that all rare outcomes share then has a column, too, if
     # it differs from the usual outcome.
-    new = rare_filter.new(concatenate([rare_filter.like, kept.outcomes]))
+    new = rare_filter.new(concatenate([rare_filter.like, draws.outcomes]))
     usual: list[Usual | None] = [*rare_filter.columns, *map(_usual_at_first, new)]
-    names = [*(one.name for one in rare_filter.columns), *(one.name for one in new)]
-    columns = zip(usual, kept.outcomes.named(names), strict=True)
-    return [one for own, column in columns if (one := rare_column(own, column)) is not None]
+    names = [*(column.name for column in rare_filter.columns), *(column.name for column in new)]
+    columns = zip(usual, draws.outcomes.named(names), strict=True)
+    return [
+        rare
+        for usual_entries, column in columns
+        if (rare := rare_column(usual_entries, column)) is not None
+    ]
 
 
 def _usual_at_first(column: Column) -> Usual | None:
-    """Return a `Usual` (the usual entries of a column) whose only entry is that of the first
-    outcome, which the caller knows to be usual. Return None if the first outcome has no entry in
-    this column.
-    """
+    """Return a `Usual` whose only entry is that of the first outcome; None if it is absent."""
     word = column.word(0)
     if word == ABSENT:
         return None

@@ -75,8 +75,8 @@ def choose_rules(
     skipped: scorers that were left out, with the reason.
     """
     rare = rare_rule(rare_tables, objective)
-    other = _other_rule(winner, candidates, objective)
-    sides = [side for side in (rare and rare[0], other) if side is not None]
+    alternative = _other_rule(winner, candidates, objective)
+    sides = [side for side in (rare and rare[0], alternative) if side is not None]
     guesses, bet_rules = _rules(winner, objective)
     main = _rule_of("main", winner, guesses, 1 - sum(side.share for side in sides))
     portfolio = Portfolio.of([main, *sides])
@@ -87,7 +87,13 @@ def choose_rules(
     at_extra[0] = portfolio.guesses[main.level.levels :]
     rows = np.concatenate([bet_rules, at_extra], axis=1)
     rows = np.concatenate([rows, _bets_on_rare(portfolio, objective)])
-    tried = [*(Tried(one.attack, best_predicted(one, objective)) for one in candidates), *skipped]
+    tried = [
+        *(
+            Tried(candidate.attack, best_predicted(candidate, objective))
+            for candidate in candidates
+        ),
+        *skipped,
+    ]
     return Learned(
         portfolio,
         Beliefs(_posteriors(winner.counts, extra), rows),
@@ -96,7 +102,7 @@ def choose_rules(
         expected_draws=np.concatenate([expected_draws_of(winner), extra]),
         leading=_leading(winner, candidates, objective),
         rare_filter=None if rare is None else rare[1],
-        predicts_bound=any(one.predicted for one in tried),
+        predicts_bound=any(attack.predicted for attack in tried),
         counts=winner.counts,
     )
 
@@ -112,12 +118,12 @@ def rare_rule(
         entries, the last one may count frequent entries.
     """
     points = objective.points or (objective.point,)
-    made = [(table.rule(points, objective.coming), table) for table in rare_tables]
-    rules = [(rule, table) for rule, table in made if rule is not None]
+    proposals = [(table.rule(points, objective.coming), table) for table in rare_tables]
+    rules = [(rule, table) for rule, table in proposals if rule is not None]
     if not rules:
         return None
     rule, table = max(
-        rules, key=lambda one: _expected_evidence(one[0], objective, int(one[1].arms.sum()))
+        rules, key=lambda pair: _expected_evidence(pair[0], objective, int(pair[1].arms.sum()))
     )
     point = None if rule.point == objective.point else rule.point
     return replace(rule, point=point), table.rare_filter
@@ -126,23 +132,19 @@ def rare_rule(
 def _other_rule(
     winner: Candidate, candidates: Sequence[Candidate], objective: Objective
 ) -> Rule | None:
-    """Return the "other" rule: the best rule of a candidate of another kind than the winner, single
-    cells in place of bins or the reverse.
-
-    Return None in three cases: the winner is predicted to refute the claim anyway; the other rule
-    is not predicted to refute it, even without a penalty for the luck of selection; or the other
-    rule guesses on more than a tenth of the draws.
-    """
+    """Return the best rule of a candidate of another kind than the winner; None without use."""
     if refutes(winner, objective):
         return None
     # While learning, cells are ordered once for each fold, by the draws of the other folds. Here
     # they get a single order, by the shrunk counts of all draws, as after further draws.
-    others = [
-        one.refit.candidate(one.attack) if isinstance(one.refit, CellOrder) else one
-        for one in candidates
-        if one.has_single_cells is not winner.has_single_cells
+    rivals = [
+        candidate.refit.candidate(candidate.attack)
+        if isinstance(candidate.refit, CellOrder)
+        else candidate
+        for candidate in candidates
+        if candidate.has_single_cells is not winner.has_single_cells
     ]
-    rival = max(others, key=lambda one: rank_key(one, objective), default=None)
+    rival = max(rivals, key=lambda candidate: rank_key(candidate, objective), default=None)
     if rival is None:
         return None
     unpenalised = float(np.max(objective.predicted_bounds(rival.table, 0.0)))
@@ -163,26 +165,20 @@ def _rule_of(
 
 
 def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
-    """Return the expected evidence of a rule against the claim on the draws to come, in nats.
-
-    rule: states how many right and wrong guesses it expects.
-    draws: number of learning draws, to which the expected guesses of the rule refer.
-    """
-    correct, wrong = (np.array(one) * objective.coming / draws for one in rule.right_and_wrong)
+    """Return the expected evidence of a rule on the draws to come, in nats."""
+    correct, wrong = (
+        np.array(guesses) * objective.coming / draws for guesses in rule.right_and_wrong
+    )
     point = rule.point or objective.point
     return float(evidence_of(correct, wrong, point, objective.coming, h_of(rule.guesses)))
 
 
 def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArray]:
-    """Return (rule, bet_rules): the rule of the exact test, (levels,), and three rules to bet on,
-    (3, levels), with 1 for a guess of d1, -1 for d2, 0 for none.
-
-    The rule of the exact test is the rule with the largest predicted bound if this bound is
-    positive, else the rule whose betting wealth is predicted to grow fastest, else the rule that
-    guesses at every output. The three rules to bet on are the rule of the exact test, the rule of
-    fastest growth, and the rule that always guesses. If the wealth of one of the three is not
-    predicted to grow, a rule that always abstains replaces it, so that no wealth is lost.
-    """
+    """Return the rule of the exact test, (levels,), and three rules to bet on, (3, levels)."""
+    # The exact test has the rule with the largest predicted bound if this is positive, else the
+    # rule of fastest growth. The rules to bet on are this rule, the rule of fastest growth, and the
+    # rule that always guesses; a rule whose wealth is not predicted to grow abstains, so that no
+    # wealth is lost.
     levels = len(candidate.counts)
     low, high, bound = objective.best_rule(candidate)
     growth = predicted_growth(candidate.table, objective.point)
@@ -194,18 +190,12 @@ def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArr
     # simpler and sharper for a rule that never abstains.
     unseen = int(objective.point.delta > 0 and not candidate.counts[-1].any())
     guesses = [guesses_of(rule, levels, unseen if rule == always else 0) for rule in rules]
-    bet_rules = [own * int(growth[rule] > 0) for rule, own in zip(rules, guesses, strict=True)]
+    bet_rules = [guess * int(growth[rule] > 0) for rule, guess in zip(rules, guesses, strict=True)]
     return guesses[0], np.stack(bet_rules)
 
 
 def _bets_on_rare(portfolio: Portfolio, objective: Objective) -> IntArray:
-    """Return the guesses by which bettors bet the wealth that they keep for rare outputs: equal
-    rows, (`objective.rare_bets`, levels).
-
-    The guesses are those of the portfolio's rare rule. If the portfolio has no rare rule, they are
-    those of its main rule if δ = 0 and rules are chosen by counted draws
-    (`objective.fixed_before`); otherwise they are all 0: no bets.
-    """
+    """Return the guesses of bets on rare outputs: equal rows, (`objective.rare_bets`, levels)."""
     rules = zip(portfolio.rules, portfolio.all_guesses, strict=True)
     main = portfolio.guesses * int(objective.point.delta == 0 and objective.fixed_before)
     rare = next((guesses for rule, guesses in rules if rule.role == "rare"), main)
@@ -213,56 +203,50 @@ def _bets_on_rare(portfolio: Portfolio, objective: Objective) -> IntArray:
 
 
 def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray, FloatArray]:
-    """Return (guesses, draws) for the levels (groups of outcomes) that side rules add to the levels
-    of the main rule. `guesses`, (levels,), holds the guess of the first side rule that guesses at
-    the level; `draws`, (levels, 2), the expected draws by level and input.
-    """
+    """Return, for the levels that side rules add, the guesses and the expected draws."""
     table = portfolio.all_guesses[:, portfolio.main.level.levels :]
     guesses = np.zeros(table.shape[1], dtype=np.int64)
     expected = np.zeros((table.shape[1], 2))
-    for place, side in enumerate(sides, start=1):
+    for number, side in enumerate(sides, start=1):
         for row, guess in enumerate((1, -1)):
-            own = (guesses == 0) & (table[place] == guess)
-            if side.expected_guesses is not None and own.any():
+            has_guess = (guesses == 0) & (table[number] == guess)
+            if side.expected_guesses is not None and has_guess.any():
                 # A side rule predicts only the total draws by input for each guess. They are
                 # divided equally among the levels with this guess, so that these levels have the
                 # log-ratio of the total.
-                expected[own] = side.expected_guesses[row] / own.sum()
-            guesses[own] = guess
+                expected[has_guess] = side.expected_guesses[row] / has_guess.sum()
+            guesses[has_guess] = guess
     return guesses, expected
 
 
 def _leading(
     winner: Candidate, candidates: Sequence[Candidate], objective: Objective
 ) -> tuple[Candidate, ...]:
-    """Return the candidates that continue to count further draws, the best first: usually three, at
-    most four.
-
-    1. The best candidate that orders single cells by their own counts.
-    2. Of the candidates with a score that is refitted from counts, the two with the largest
-       likelihood.
-    3. In the remaining places, at least one: the winner, then the best other candidates by
-       `rank_key`.
-
-    Candidates of rare outputs are left out, since a `RareTable` counts these.
-    """
-    ranked = sorted(candidates, key=lambda one: rank_key(one, objective), reverse=True)
-    ranked = [winner, *(one for one in ranked if one is not winner)]
-    order = [one for one in ranked if not one.is_rare]
-    of_cells = [n for n, one in enumerate(order) if one.has_single_cells]
-    refitted = [n for n, one in enumerate(order) if one.has_score and one.refit is not None]
+    """Return the candidates that continue to count further draws, the best first: at most four."""
+    # Of the candidates that order single cells, the best one; of the refitted scores, the two with
+    # the largest likelihood; then the winner and the best others. Candidates of rare outputs are
+    # left out, since a `RareTable` counts these.
+    ranked = sorted(candidates, key=lambda candidate: rank_key(candidate, objective), reverse=True)
+    ranked = [winner, *(candidate for candidate in ranked if candidate is not winner)]
+    order = [candidate for candidate in ranked if not candidate.is_rare]
+    of_cells = [n for n, candidate in enumerate(order) if candidate.has_single_cells]
+    refitted = [
+        n
+        for n, candidate in enumerate(order)
+        if candidate.has_score and candidate.refit is not None
+    ]
     refitted.sort(key=lambda n: -order[n].smoothed.log_likelihood)
     wanted = {*of_cells[:1], *refitted[:KEPT_BEST]}
-    others = [n for n in range(len(order)) if n not in wanted]
+    further = [n for n in range(len(order)) if n not in wanted]
     # One place for the order of single cells, and `KEPT_BEST` places for refitted scores. If all
     # are taken, one place is added.
     room = max(1, 1 + KEPT_BEST - len(wanted))
-    return tuple(order[n] for n in sorted([*wanted, *others[:room]]))
+    return tuple(order[n] for n in sorted([*wanted, *further[:room]]))
 
 
 def expected_draws_of(candidate: Candidate) -> FloatArray:
-    """Return the expected draws of a candidate (an order of outcomes in levels) by level and input:
-    (levels, 2). They are estimated from its counts.
+    """Return the expected draws of a candidate by level and input: (levels, 2). They are estimated
+    from its counts.
 
     If neighbouring levels have similar log-ratios, the counts are smoothed over levels; otherwise
     the log-ratio of each level is shrunk towards the log-ratios that are common among all levels.
@@ -288,18 +272,9 @@ def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions 
 
 
 def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
-    """Return the beliefs Pr[d1 | level] of eight bettors: (8, levels). A bettor is a strategy that
-    bets against the claim; a level is a group of outcomes. Four bettors estimate log-ratios from
-    runs of neighbouring levels, four from single levels; the four of each kind shrink log-ratios
-    towards 0 by different amounts.
-
-    The columns are the levels of the main rule, one level for outcomes that no draw had (belief ½),
-    and the extra levels, which other rules (side rules) add.
-
-    by_level: (levels of the main rule + 1, 2), draws by level and input. The last row counts unseen
-        outcomes.
-    extra: (extra levels, 2), expected draws by extra level and input.
-    """
+    """Return the beliefs Pr[d1 | level] of eight bettors: (8, levels)."""
+    # The columns are the levels of the main rule, one level for outcomes that no draw had (belief
+    # ½), and the extra levels of side rules.
     ordered, main_levels = by_level[:-1], len(by_level) - 1
     arms = by_level.sum(axis=0)
     rows = []
@@ -307,8 +282,8 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
     # levels, from the draws of the whole group: such beliefs are precise after few draws. The other
     # four compute the belief of each level from its own draws: such beliefs are more precise after
     # many draws.
-    for own in (_coarse(ordered), ordered):
-        counts = np.concatenate([own, extra])
+    for draws in (_coarse(ordered), ordered):
+        counts = np.concatenate([draws, extra])
         ratio = log_ratio(counts, arms)
         error = np.sqrt((1 / (counts + 0.5)).sum(axis=1))
         for step in range(_SHRINKAGES):
@@ -326,11 +301,7 @@ def as_beliefs(rows: Sequence[FloatArray]) -> FloatArray:
 
 
 def _coarse(ordered: IntArray) -> IntArray:
-    """Divide the levels (groups of outcomes) into 8 runs of neighbours with about equal numbers of
-    draws. Return for each level the total draws of its run by input: (levels, 2).
-
-    ordered: (levels, 2), draws by level and input.
-    """
+    """Return for each level the total draws of its run of neighbours by input: (levels, 2)."""
     group = equal_mass_runs(ordered.sum(axis=1), VALUE_GROUPS)
     totals = np.zeros((VALUE_GROUPS, 2), dtype=np.int64)
     np.add.at(totals, group, ordered)

@@ -45,8 +45,7 @@ from dpaudit.stats.p_values import chi_squared
 _MIN_COLUMNS = 3
 # This number is used for two limits, since more would take seconds: the largest number of free
 # parameters of a model of sequences, and the largest number of tables whose odds ratios are fitted.
-# There is a table for each value in each state (summary of the earlier entries); tables with few
-# draws are left out.
+# There is a table for each value in each state; tables with few draws are left out.
 _MAX_TABLES = 400
 # Number of Newton steps in the fit of the log-odds of a value.
 _NEWTON_STEPS = 8
@@ -63,7 +62,7 @@ Past = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Defines what a state (summary of the earlier entries of a sequence) contains.
+    """Defines what a state contains.
 
     times: whether it contains, for each value, the number of earlier entries with this value.
     last: whether it contains the value of the last earlier entry.
@@ -84,8 +83,8 @@ class Summary:
 
     @property
     def words(self) -> str:
-        kept = ["how often each value occurred before it"] if self.times else []
-        return " and ".join([*kept, *(["the one before it"] if self.last else [])])
+        counts = ["how often each value occurred before it"] if self.times else []
+        return " and ".join([*counts, *(["the one before it"] if self.last else [])])
 
 
 _BY_TIMES = Summary(times=True, last=False)
@@ -95,8 +94,7 @@ _BY_NOTHING = Summary(times=False, last=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One entry of a sequence: for each state (summary of the earlier entries) and symbol (number
-    of a value), the log-ratio and the next state.
+    """One entry of a sequence: for each state and symbol, the log-ratio and the next state.
 
     symbols: maps the values of the entry to symbols.
     weights: (states * symbols,), the log-ratios.
@@ -160,8 +158,10 @@ class MarkovStates:
         # value occurred among them. Another summary replaces the default if it fits the first draws
         # best. Exception: a summary that keeps nothing (`_BY_NOTHING`) never does so, since further
         # draws may show that entries depend on the counts.
-        others = [cls._by(one, symbols, few, of_few) for one in (_BY_NOTHING, *_BY_LAST)]
-        best = max(filter(None, (usual, *others)), key=lambda one: one.worth)
+        alternatives = [
+            cls._by(summary, symbols, few, of_few) for summary in (_BY_NOTHING, *_BY_LAST)
+        ]
+        best = max(filter(None, (usual, *alternatives)), key=lambda states: states.worth)
         chosen = best if best.summary.last else usual
         return chosen if few is outcomes else cls._by(chosen.summary, symbols, outcomes, draws)
 
@@ -174,35 +174,26 @@ class MarkovStates:
         draws: IntArray | None,
         least: int = DRAWS_PER_VALUE,
     ) -> MarkovStates | None:
-        """Return the states of sequences, where a state is a summary of the earlier entries. Return
-        None if the states need more than 400 parameters.
-
-        summary: which parts of the earlier entries a state keeps: value counts, last value.
-        symbols: the possible values of each entry.
-        outcomes: the sequences.
-        draws: number of draws of each outcome; None: 1 each.
-        least: least number of draws for which a summary gets a state of its own. All summaries with
-            fewer draws share the state `RARE_STATE`.
-        """
+        """Return the states of sequences; None if they need more than 400 parameters."""
         values = len(symbols[0].values)
         past = np.full(outcomes.size, RARE_STATE + 1, dtype=np.intp)
-        columns = outcomes.named(one.name for one in symbols)
+        columns = outcomes.named(alphabet.name for alphabet in symbols)
         of_past: tuple[Past, ...] = ((-2, *[0] * values), (-1, *[0] * values))
         steps, cells, pasts, tables, likelihood, total = [], [], [], 0, 0.0, 0.0
-        for own, column in zip(symbols, columns, strict=True):
-            cell = past * (values + 1) + own(column)
-            many = np.bincount(cell, weights=draws, minlength=len(of_past) * (values + 1))
-            following, next_pasts = _following(many, of_past, summary, _classes(own), least)
-            steps.append(Step(own, np.zeros(len(following)), following))
+        for alphabet, column in zip(symbols, columns, strict=True):
+            cell = past * (values + 1) + alphabet(column)
+            counts = np.bincount(cell, weights=draws, minlength=len(of_past) * (values + 1))
+            following, next_pasts = _following(counts, of_past, summary, _classes(alphabet), least)
+            steps.append(Step(alphabet, np.zeros(len(following)), following))
             cells.append(cell)
             pasts.append(of_past)
             past, of_past = following.take(cell), next_pasts
-            table = many.reshape(-1, values + 1)
+            table = counts.reshape(-1, values + 1)
             tables += _free_parameters(table)
             if tables > _MAX_TABLES:
                 return None
             likelihood += _log_likelihood(table)
-            total += float(many.sum())
+            total += float(counts.sum())
         worth = likelihood - tables * math.log(max(1.0, total)) / 2
         return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
 
@@ -214,12 +205,12 @@ class MarkovStates:
 
         outcomes: the sequences for which the present states were made.
         """
-        symbols = [one.symbols for one in self.steps]
+        symbols = [step.symbols for step in self.steps]
         return self._by(self.summary, symbols, outcomes, None, USUAL_DRAWS) or self
 
     def through(self, bands: Bands) -> MarkovStates:
-        """Return the same states (summaries of the earlier entries) for sequences of numbers. Each
-        number is replaced by the interval (band) that contains it.
+        """Return the same states for sequences of numbers. Each number is replaced by the interval
+        (band) that contains it.
 
         bands: the intervals.
         """
@@ -243,34 +234,22 @@ class MarkovStates:
 
 
 def _classes(alphabet: Alphabet) -> tuple[int, ...]:
-    """Return, for each value, the number of the value that replaces it in summaries of earlier
-    entries. All bands (intervals of numbers) are replaced by the first band; any other value stays.
-    """
-    is_band = [isinstance(one, str) and one.startswith(BAND) for one in alphabet.values]
+    """Return for each value the one that replaces it in states: for bands, the first band."""
+    is_band = [isinstance(value, str) and value.startswith(BAND) for value in alphabet.values]
     first = is_band.index(True) if any(is_band) else 0
-    return tuple(first if one else place for place, one in enumerate(is_band))
+    return tuple(first if is_one else index for index, is_one in enumerate(is_band))
 
 
 def _free_parameters(draws: NDArray[Any]) -> int:
-    """Return the number of free parameters of the distributions of symbols (values), one
-    distribution for each state (summary of the earlier entries).
-
-    A state with draws of k symbols has k - 1 parameters. The state `RARE_STATE`, which rare
-    summaries share, has none.
-
-    draws: (states, symbols), numbers of draws.
-    """
+    """Return the number of free parameters of the distributions of symbols in all states."""
+    # A state with draws of k symbols has k - 1 parameters; `RARE_STATE` has none.
     known = draws[RARE_STATE + 1 :]
     later = np.cumsum(known[:, ::-1], axis=1)[:, ::-1]
     return int(((known[:, :-1] > 0) & (later[:, 1:] > 0)).sum())
 
 
 def _log_likelihood(draws: NDArray[Any]) -> float:
-    """Return the log-likelihood of symbols (values) given states (summaries of the earlier
-    entries).
-
-    draws: (states, symbols), numbers of draws.
-    """
+    """Return the log-likelihood of symbols given states."""
     share = draws / np.maximum(1, draws.sum(axis=1, keepdims=True))
     return float((draws * np.log(np.where(draws > 0, share, 1.0))).sum())
 
@@ -282,51 +261,39 @@ def _following(
     classes: Sequence[int],
     least: int,
 ) -> tuple[Places, tuple[Past, ...]]:
-    """Return (next states, their pasts). A past is a summary of the earlier entries, a state is the
-    index of a past, and a symbol is the index of a value. The first array, (states * symbols,),
-    holds the state after each state and symbol.
-
-    draws: (states * symbols,), number of draws of each state and symbol.
-    pasts: the past of each present state.
-    classes: for each value, the value that replaces it in a past.
-    least: least number of draws of a next state. Rarer pasts, and all but the 64 most frequent,
-        share the state `RARE_STATE`.
-    """
+    """Return the state after each state and symbol, (states * symbols,), and the new pasts."""
     nexts: list[Past | None] = []
     total: Counter[Past] = Counter()
     symbols = len(draws) // len(pasts)
-    for place, many in enumerate(draws.tolist()):
-        past, symbol = divmod(place, symbols)
+    for index, count in enumerate(draws.tolist()):
+        past, symbol = divmod(index, symbols)
         result = None
         if past != RARE_STATE and symbol < symbols - 1:
             result = summary.after(pasts[past], classes[symbol])
-            total[result] += many
+            total[result] += count
         nexts.append(result)
-    often = [one for one, many in total.most_common(MAX_LEVELS) if many >= least]
-    known = {one: place for place, one in enumerate(often, RARE_STATE + 1)}
-    following = [known.get(one, RARE_STATE) if one is not None else RARE_STATE for one in nexts]
+    often = [past for past, count in total.most_common(MAX_LEVELS) if count >= least]
+    known = {past: state for state, past in enumerate(often, RARE_STATE + 1)}
+    following = [known.get(past, RARE_STATE) if past is not None else RARE_STATE for past in nexts]
     return np.array(following, dtype=np.intp), (pasts[RARE_STATE], *often)
 
 
 def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float | str]]:
-    """Return (columns, values): the columns with few distinct entries, and these entries, the most
-    frequent first. A column is left out if it would raise the number of distinct entries in all
-    returned columns above 8, or if it contains only the kinds of another column's entries."""
+    """Return the columns that have at most 8 distinct entries in all, and these entries."""
     total: Counter[float | str] = Counter()
     result = []
     for column in columns:
         if column.name.startswith(KIND):
             continue
-        own = _entries(column)
-        if own is not None and len(total | own) <= FEW_VALUES:
+        entries = _entries(column)
+        if entries is not None and len(total | entries) <= FEW_VALUES:
             result.append(column)
-            total += own
-    return result, [one for one, _ in total.most_common()]
+            total += entries
+    return result, [entry for entry, _ in total.most_common()]
 
 
 def _entries(column: Column) -> Counter[float | str] | None:
-    """Return the number of draws of each distinct entry of a column; None if the column has more
-    than 8 distinct entries."""
+    """Return the draws of each distinct entry of a column; None if there are more than 8."""
     # 100 numbers show quickly that a column has many values. NaN, at labels, counts once.
     if len(column.labels) > FEW_VALUES or len(np.unique(column.numbers[:100])) > 2 * FEW_VALUES:
         return None
@@ -335,28 +302,29 @@ def _entries(column: Column) -> Counter[float | str] | None:
     values, counts = np.unique(numbers, return_counts=True)
     if len(values) > FEW_VALUES or np.isnan(values).any():
         return None
-    own = Counter[float | str](dict(zip(values.tolist(), counts.tolist(), strict=True)))
+    result = Counter[float | str](dict(zip(values.tolist(), counts.tolist(), strict=True)))
     if codes is not None:
         labels = np.bincount(codes, minlength=len(column.labels) + 1)[1:].tolist()
-        own.update({label: many for label, many in zip(column.labels, labels, strict=True) if many})
-    return own
+        result.update(
+            {label: count for label, count in zip(column.labels, labels, strict=True) if count}
+        )
+    return result
 
 
 def depend(counts: Sequence[IntArray]) -> bool:
     """Return whether entries of sequences depend on the earlier entries, by a χ² test over both
     inputs.
 
-    counts: for each entry, draws by state (summary of the earlier entries), symbol (number of the
-        value) and input: (states, symbols, 2).
+    counts: for each entry, draws by state, symbol and input: (states, symbols, 2).
     """
-    tables = (table for one in counts for table in np.moveaxis(one[RARE_STATE + 1 :], -1, 0))
+    tables = (table for draws in counts for table in np.moveaxis(draws[RARE_STATE + 1 :], -1, 0))
     total, freedom = chi_squared(tables)
     return total > freedom + tuning.DEVIATIONS_BEYOND_LUCK * math.sqrt(2 * freedom)
 
 
 def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArray]:
-    """Return, for each entry of the sequences, the log-ratio of every state (summary of the earlier
-    entries) and symbol (number of a value): (fits, states * symbols).
+    """Return, for each entry of the sequences, the log-ratio of every state
+    and symbol: (fits, states * symbols).
 
     trained: for each entry, the draws of each fit by state, symbol and input: (fits, states,
         symbols, 2).
@@ -370,30 +338,30 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
     """
     ahead, behind, rows, entries, shapes = [], [], list[int](), list[int](), []
     known: dict[tuple[int, ...], int] = {}
-    for entry, (counts, before) in enumerate(zip(trained, states.pasts, strict=True)):
+    for entry, (counts, pasts) in enumerate(zip(trained, states.pasts, strict=True)):
         train = counts.copy()
         train[:, RARE_STATE] = 0
         later = np.cumsum(train[:, :, ::-1], axis=2)[:, :, ::-1]
         ahead.append(train[:, :, :-1].reshape(len(train), -1, 2))
         behind.append(later[:, :, 1:].reshape(len(train), -1, 2))
         shapes.append(train.shape[1:3])
-        for last, *times in before:
-            most = max(range(len(times)), key=times.__getitem__)
+        for last, *times in pasts:
+            frequent = max(range(len(times)), key=times.__getitem__)
             for value in range(train.shape[2] - 1):
-                row = (value, last, most, *times[:most], *times[most + 1 :])
+                row = (value, last, frequent, *times[:frequent], *times[frequent + 1 :])
                 rows.append(known.setdefault(row, len(known)))
                 entries.append(value * len(trained) + entry)
     every = np.concatenate(ahead, axis=1), np.concatenate(behind, axis=1)
-    places = np.array(entries), np.array(entries) // len(trained), np.array(rows)
-    of_value, of_later = _log_ratios(*every, _odds_ratios(*every, *places))
+    indices = np.array(entries), np.array(entries) // len(trained), np.array(rows)
+    of_value, of_later = _log_ratios(*every, _odds_ratios(*every, *indices))
     result, start = [], 0
-    for many, symbols in shapes:
-        own = slice(start, start + many * (symbols - 1))
-        start = own.stop
-        by_past = len(of_value), many, symbols - 1
-        total = np.zeros((len(of_value), many, symbols))
-        total[:, :, 1:] = np.cumsum(of_later[:, own].reshape(by_past), axis=2)
-        total[:, :, :-1] += of_value[:, own].reshape(by_past)
+    for past_count, symbols in shapes:
+        columns = slice(start, start + past_count * (symbols - 1))
+        start = columns.stop
+        by_past = len(of_value), past_count, symbols - 1
+        total = np.zeros((len(of_value), past_count, symbols))
+        total[:, :, 1:] = np.cumsum(of_later[:, columns].reshape(by_past), axis=2)
+        total[:, :, :-1] += of_value[:, columns].reshape(by_past)
         total[:, :, -1] = 0.0  # the last symbol, for an entry that is none of the known values
         result.append(total.reshape(len(of_value), -1))
     return result
@@ -402,52 +370,42 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
 def _odds_ratios(
     ahead: IntArray, behind: IntArray, entries: IntArray, values: IntArray, rows: IntArray
 ) -> FloatArray:
-    """Return the expected log odds ratio of each two-by-two table: (fits, tables). There is a table
-    for each entry of the sequences, state (summary of the earlier entries) and value. It holds the
-    draws of this value and the draws of all values with larger indices, on d1 and on d2.
-
-    ahead, behind: (fits, tables, 2), draws of the value, and draws of the values with larger
-        indices, by input.
-    entries: (tables,), a number for the pair (value, entry) of each table. Tables with the same
-        number differ only in their states.
-    values: (tables,), the index of the value of each table.
-    rows: (tables,), a number for the row of each table. A row is a group of tables of related
-        states, whose odds ratios are similar.
-    """
+    """Return the expected log odds ratio of each two-by-two table: (fits, tables)."""
+    # There is a table for each entry, state and value, with the draws of this value and of all
+    # values with larger indices, on d1 and on d2. `entries` and `rows` number groups of tables:
+    # those of one value and entry, and those of related states, whose odds ratios are similar.
     value, later = ahead + 0.5, behind + 0.5
-    seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
+    observed = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
     variance = (1 / value + 1 / later).sum(axis=2)
-    result = np.zeros_like(seen)
+    result = np.zeros_like(observed)
     # To save time, only the tables with the most draws are fitted. The log odds ratio of every
     # other table stays 0.
     least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
-    kept = np.sort(np.argsort(-least, kind="stable")[:_MAX_TABLES])
-    kept = kept[least[kept] > 0]
-    if len(kept) == 0:
+    fitted = np.sort(np.argsort(-least, kind="stable")[:_MAX_TABLES])
+    fitted = fitted[least[fitted] > 0]
+    if len(fitted) == 0:
         return result
-    seen, variance = seen[:, kept], variance[:, kept]
-    _, first, entry = np.unique(entries[kept], return_index=True, return_inverse=True)
+    observed, variance = observed[:, fitted], variance[:, fitted]
+    _, first, entry = np.unique(entries[fitted], return_index=True, return_inverse=True)
     weight = 1 / variance
     of_entry, total = (
-        np.stack([np.bincount(entry, weights=one) for one in numbers])
-        for numbers in (weight, weight * seen)
+        np.stack([np.bincount(entry, weights=amounts) for amounts in numbers])
+        for numbers in (weight, weight * observed)
     )
-    along = _in_rows(values[kept][first])
+    along = _in_rows(values[fitted][first])
     common = expected(total / of_entry, 1 / of_entry, along)[:, entry]
     # The deviation of a state is taken from the mean of all states of the entry, this state
     # included. If the state has nearly all draws, its deviation is nearly 0 whatever its odds ratio
     # is. So the variance of the deviation is divided by the weight of the other states.
-    others = np.maximum(1 - weight / of_entry[:, entry], TINY)
-    result[:, kept] = common + expected(seen - common, variance / others, _in_rows(rows[kept]))
+    other_share = np.maximum(1 - weight / of_entry[:, entry], TINY)
+    result[:, fitted] = common + expected(
+        observed - common, variance / other_share, _in_rows(rows[fitted])
+    )
     return result
 
 
 def _in_rows(row: IntArray) -> IntArray:
-    """Return a table of the indices at which each distinct number occurs in `row`, with one line
-    for each distinct number, in rising order. Shorter lines are filled up with -1.
-
-    For `row` = [5, 3, 5], the table is [[1, -1], [0, 2]].
-    """
+    """Return the indices of each distinct number: [5, 3, 5] gives [[1, -1], [0, 2]]."""
     _, counts = np.unique(row, return_counts=True)
     table = np.full((len(counts), counts.max(initial=0)), -1)
     table[np.arange(table.shape[1]) < counts[:, None]] = np.argsort(row, kind="stable")
@@ -457,14 +415,7 @@ def _in_rows(row: IntArray) -> IntArray:
 def _log_ratios(
     ahead: IntArray, behind: IntArray, odds_ratio: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return two arrays of log-ratios of d1 and d2, both (fits, tables): the log-ratio of a value,
-    and the log-ratio of all values after it. A table has four numbers of draws: of the value, and
-    of the values after it, on d1 and on d2.
-
-    ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
-    odds_ratio: (fits, tables), the log odds ratio of each table: the log-odds of the value, against
-        the values after it, on d1 minus the same log-odds on d2.
-    """
+    """Return the log-ratios of a value and of all values after it, both (fits, tables)."""
     # The log-odds of the value (against the values after it) are `centre` + `odds_ratio` / 2 on d1
     # and `centre` - `odds_ratio` / 2 on d2. Newton's method finds the `centre` for which the
     # expected draws of the value, d1 and d2 together, equal the observed draws.
@@ -503,8 +454,8 @@ def sequence_predictor(outcomes: Outcomes, counts: IntArray) -> Predictor | None
 
 def _predicted(states: MarkovStates, counts: IntArray) -> FloatArray:
     fits = weights(states.tables(counts), states)
-    both = zip(states.cells, fits, strict=True)
-    return np.asarray(np.sum([fit[:, cell] for cell, fit in both], axis=0))
+    pairs = zip(states.cells, fits, strict=True)
+    return np.asarray(np.sum([fit[:, cell] for cell, fit in pairs], axis=0))
 
 
 NAME = "sum over entries, each given those before it"
@@ -512,8 +463,7 @@ NAME = "sum over entries, each given those before it"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefixes:
-    """The score that sums the log-ratios of the entries of a sequence, each given its state
-    (summary of the earlier entries).
+    """The score that sums the log-ratios of the entries of a sequence, each given its state.
 
     steps: the entries, with their log-ratios.
     summary: which parts of the earlier entries a state keeps.
@@ -530,14 +480,14 @@ class Prefixes:
     ) -> Prefixes:
         """Return the score that sums the given log-ratios over the entries of a sequence.
 
-        states: for each entry, its possible states (summaries of the earlier entries).
-        fit: for each entry, (states * symbols,), a log-ratio for each pair of a state and a symbol
-            (number of a value of the entry). Index: state * symbols + symbol.
+        states: for each entry, its possible states.
+        fit: for each entry, (states * symbols,), a log-ratio for each pair of a state and a symbol.
+            Index: state * symbols + symbol.
         spread: for each entry, the standard deviation of its log-ratio over the draws.
         """
-        importance = shares([one.symbols.name for one in states.steps], spread)
-        both = zip(states.steps, fit, strict=True)
-        steps = tuple(replace(step, weights=own) for step, own in both)
+        importance = shares([step.symbols.name for step in states.steps], spread)
+        pairs = zip(states.steps, fit, strict=True)
+        steps = tuple(replace(step, weights=log_ratios) for step, log_ratios in pairs)
         return cls(steps, states.summary, importance)
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
@@ -552,7 +502,7 @@ class Prefixes:
         overwritten when the next pair is yielded.
         """
         past = np.full(outcomes.size, RARE_STATE + 1, dtype=np.intp)
-        columns = outcomes.named(one.symbols.name for one in self.steps)
+        columns = outcomes.named(step.symbols.name for step in self.steps)
         for step, column in zip(self.steps, columns, strict=True):
             past *= len(step.symbols.values) + 1
             past += step.symbols(column)

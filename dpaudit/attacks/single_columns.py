@@ -66,27 +66,27 @@ _WINDOW_WIDTHS = (0, 2, 8)
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates (orders of outcomes) for outcomes with a single column. Some order outcomes
-    by the size of the numbers in the column, others by the estimated log-ratios of its cells
-    (values or intervals). Return none for outcomes with several columns.
+    """Return candidates for outcomes with a single column. Some order outcomes by the size of the
+    numbers in the column, others by the estimated log-ratios of its cells (values or intervals).
+    Return none for outcomes with several columns.
     """
     columns = selection.outcomes.columns
     return orders_of(columns[0], selection) if len(columns) == 1 else []
 
 
 def thresholds(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates (orders of outcomes) for recorded scores, which are outcomes with a single
+    """Return candidates for recorded scores, which are outcomes with a single
     column: only the order by size of the numbers, rising or falling. If there is no such order, for
     example because all numbers are equal, return all candidates of `one_dimensional`."""
     orders = one_dimensional(selection)
-    return [one for one in orders if one.attack.startswith(_BY_SIZE)] or orders
+    return [order for order in orders if order.attack.startswith(_BY_SIZE)] or orders
 
 
 def single_columns(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[Candidate]:
-    """Return candidates (orders of outcomes). Each of the most informative columns gives candidates
-    that order outcomes by this column alone.
+    """Return candidates. Each of the most informative columns gives candidates that order outcomes
+    by this column alone.
 
     columns: the columns to choose from; None stands for all columns. If there is only one column,
         the result is empty, since `one_dimensional` orders by it.
@@ -107,7 +107,9 @@ def elapsed(selection: SelectionDraws) -> list[Candidate]:
     durations = selection.outcomes.column(ELAPSED)
     if durations.codes is not None:  # draws without durations, such as the draws of a search
         return []
-    return [replace(one, attack=_TIME + one.attack) for one in orders_of(durations, selection)]
+    return [
+        replace(order, attack=_TIME + order.attack) for order in orders_of(durations, selection)
+    ]
 
 
 def bits(selection: SelectionDraws) -> list[Candidate]:
@@ -120,7 +122,10 @@ def bits(selection: SelectionDraws) -> list[Candidate]:
     columns = bit_columns(selection.outcomes, ASPECTS)
     result = _of_most_informative(selection, columns, _LOW_BITS)
     sums = additive(selection, bit_columns(selection.outcomes, [SPAN]))
-    return [*result, *(replace(one, attack=_LOW_BITS + one.attack) for one in sums)]
+    return [
+        *result,
+        *(replace(candidate, attack=_LOW_BITS + candidate.attack) for candidate in sums),
+    ]
 
 
 def bit_columns(outcomes: Outcomes, aspects: Iterable[str]) -> NamedColumns:
@@ -142,8 +147,8 @@ def has_integers(outcomes: Outcomes) -> bool:
     than two distinct finite numbers. (Two distinct numbers may only encode yes and no.)
     """
     finite = [column.numbers[np.isfinite(column.numbers)] for column in outcomes.columns]
-    are_whole = all((one == np.rint(one)).all() for one in finite)
-    return are_whole and any(len(np.unique(one)) > 2 for one in finite)
+    are_whole = all((numbers == np.rint(numbers)).all() for numbers in finite)
+    return are_whole and any(len(np.unique(numbers)) > 2 for numbers in finite)
 
 
 def _has_numbers(column: Column) -> bool:
@@ -176,8 +181,8 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellLevels(LevelMap):
-    """Map from outcomes to levels (groups of outcomes) by one column. The entry of the column lies
-    in a cell (interval or label), and the value of this cell is the level.
+    """Map from outcomes to levels by one column. The entry of the column lies in a cell (interval
+    or label), and the value of this cell is the level.
 
     cells: the cells, whose values are levels.
     levels: number of levels.
@@ -206,38 +211,29 @@ class CellLevels(LevelMap):
 def _of_most_informative(
     selection: SelectionDraws, columns: Sequence[Column], prefix: str
 ) -> list[Candidate]:
-    """Return the orders of outcomes by each of the two most informative columns. With at least
-    2,000 draws, up to four columns are used: two that hold entries, and two that hold the types of
-    entries.
-
-    selection: the draws.
-    columns: the columns to choose from.
-    prefix: put before the name of each order.
-    """
+    """Return the orders of outcomes by each of the most informative columns."""
     is_d1 = selection.is_d1[:MAX_DRAWS_SLOW].astype(np.intp)
-    errors = np.array([_difference(one.take(slice(MAX_DRAWS_SLOW)), is_d1) for one in columns])
+    errors = np.array(
+        [_difference(column.take(slice(MAX_DRAWS_SLOW)), is_d1) for column in columns]
+    )
     # The sort is stable: of equally informative columns the first one wins. It is the plainest,
     # since the column of an output's type comes before the columns of its content.
-    best = [columns[int(place)] for place in np.argsort(-errors, kind="stable")]
+    best = [columns[int(index)] for index in np.argsort(-errors, kind="stable")]
     best = best[: int(np.count_nonzero(errors > tuning.MIN_COLUMN_DEVIATIONS))]
     if selection.size < MIN_DRAWS_TO_RANK:
         best = best[:KEPT_BEST]
-    are_types = [one.name.startswith(KIND) for one in best]
-    ranks = [are_types[:place].count(is_type) for place, is_type in enumerate(are_types)]
+    are_types = [column.name.startswith(KIND) for column in best]
+    ranks = [are_types[:index].count(is_type) for index, is_type in enumerate(are_types)]
     return [
-        replace(one, attack=prefix + one.attack)
+        replace(order, attack=prefix + order.attack)
         for column, rank in zip(best, ranks, strict=True)
         if rank < KEPT_BEST
-        for one in orders_of(column, selection)
+        for order in orders_of(column, selection)
     ]
 
 
 def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
-    """Return how much d1 and d2 differ in a column: the χ² statistic of the table of cells by
-    input, minus its mean under equality, in standard deviations.
-
-    is_d1: (draws,), 1 for a draw of d1, 0 for d2.
-    """
+    """Return the χ² statistic of cells by input, standardised."""
     cells = make_cells(column, MAX_SUM_CELLS)
     count = cells.intervals + len(cells.labels) + 1
     table = np.bincount(cells(column) * 2 + is_d1, minlength=2 * count).reshape(count, 2)
@@ -249,12 +245,7 @@ def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
 
 
 def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
-    """Return a dict from the name of each order of the cells to the log-ratios that define it, by
-    cell: (folds + 1, cells). Row k is fitted to the draws outside of fold k, the last row to all
-    draws. An interval without draws gets the mean of its neighbours.
-
-    counts: (folds, cells, 2), draws by fold, cell and input.
-    """
+    """Return the log-ratios that define each order of the cells: (folds + 1, cells)."""
     everything = counts.sum(axis=0)
     train = training_counts(counts)[: FOLDS + 1]
     arms = train.sum(axis=1, keepdims=True)
@@ -274,7 +265,7 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
     scores = dict.fromkeys(fits, log_ratio(labels, arms))
     if len(cells.labels) <= FEW_VALUES:
         every = zip(pooled, labels, arms[:, 0], strict=True)
-        scores[name] = np.stack([_label_scores(*one) for one in every])
+        scores[name] = np.stack([_label_scores(*fit) for fit in every])
     return {
         name: np.concatenate([_spread(values, occupied, cells.intervals), scores[name]], axis=1)
         for name, values in fits.items()
@@ -282,47 +273,29 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
 
 
 def _isotonic(counts: IntArray, arms: IntArray, *, rising: bool) -> tuple[FloatArray, FloatArray]:
-    """Return isotonic log-ratios, (fits, cells), and the pooled counts that they come from, (fits,
-    cells, 2). Cells with equal log-ratios are separated by tiny differences, so that a cut-off may
-    lie between them.
-
-    counts: (fits, cells, 2), draws by cell and input.
-    arms: draws by input of each fit.
-    rising: whether log-ratios rise with the numbers.
-    """
+    """Return isotonic log-ratios, (fits, cells), and the pooled counts, (fits, cells, 2)."""
+    # Equal log-ratios are separated by tiny differences, so that a cut-off may lie between them.
     step = 1 if rising else -1
-    pooled = np.stack([pooled_counts(one[::step])[::step] for one in counts])
+    pooled = np.stack([pooled_counts(fit[::step])[::step] for fit in counts])
     return log_ratio(pooled, arms) + step * TINY * np.arange(counts.shape[1]), pooled
 
 
 def _label_scores(pooled: FloatArray, labels: IntArray, arms: IntArray) -> FloatArray:
-    """Return the score by which each label (an entry that is no number, such as `None`) is ordered
-    among the cells of numbers: (labels,).
-
-    It is the log-ratio of the label, with two exceptions. If, by two standard errors, the label's
-    log-ratio exceeds the log-ratio of some cell and is below that of no cell, the label is ordered
-    after all cells. In the reverse case it is ordered before all cells. Otherwise luck would
-    separate the label from cells that have the same true log-ratio.
-
-    pooled: (cells, 2), draws by cell of numbers and input, pooled by monotone regression.
-    labels: (labels, 2), draws by label and input.
-    arms: (2,), number of all draws of d1 and of d2.
-    """
-    numbers, own = log_ratio(pooled, arms), log_ratio(labels, arms)
+    """Return the score that orders each label among the cells of numbers: (labels,)."""
+    # It is the log-ratio of the label. If this exceeds, by two standard errors, that of some cell
+    # and is below that of none, the label is ordered after all cells; in the reverse case, before
+    # all. Otherwise luck would separate the label from cells that have the same true log-ratio.
+    numbers, ratios = log_ratio(pooled, arms), log_ratio(labels, arms)
     errors = (1 / (pooled + 0.5)).sum(axis=1), (1 / (labels + 0.5)).sum(axis=1)
-    distance = (own[:, None] - numbers) / np.sqrt(errors[0] + errors[1][:, None])
+    distance = (ratios[:, None] - numbers) / np.sqrt(errors[0] + errors[1][:, None])
     some_below = (distance > tuning.DEVIATIONS).any(axis=1)
     some_above = (distance < -tuning.DEVIATIONS).any(axis=1)
-    highest = np.where(some_below & ~some_above, numbers.max() + 1 + own - own.min(), own)
-    return np.where(some_above & ~some_below, numbers.min() - 1 + own - own.max(), highest)
+    highest = np.where(some_below & ~some_above, numbers.max() + 1 + ratios - ratios.min(), ratios)
+    return np.where(some_above & ~some_below, numbers.min() - 1 + ratios - ratios.max(), highest)
 
 
 def _smoothed(counts: IntArray, width: int) -> FloatArray:
-    """Return smoothed counts: to each cell, the counts of neighbouring cells are added with
-    Gaussian weights: (fits, cells, 2).
-
-    width: standard deviation of the weights, in cells.
-    """
+    """Return counts to which those of neighbouring cells are added with Gaussian weights."""
     # Add shifted copies of the counts. A matrix product would start a thread on every core for a
     # microsecond's work.
     total = counts.astype(np.float64)
@@ -334,16 +307,10 @@ def _smoothed(counts: IntArray, width: int) -> FloatArray:
 
 
 def _spread(values: FloatArray, occupied: IntArray, intervals: int) -> FloatArray:
-    """Return values for all intervals, (fits, intervals), from values for the occupied intervals.
-    An empty interval gets the mean of the values of its nearest occupied neighbours. Each row
-    belongs to one fit: the fit without one of the folds, or the fit to all draws.
-
-    values: (fits, occupied intervals).
-    occupied: indices of the occupied intervals, rising.
-    """
-    place = np.arange(intervals)
-    right = np.minimum(np.searchsorted(occupied, place), len(occupied) - 1)
-    left = np.maximum(np.searchsorted(occupied, place, side="right") - 1, 0)
+    """Return values for all intervals; an empty one gets the mean of its nearest neighbours."""
+    index = np.arange(intervals)
+    right = np.minimum(np.searchsorted(occupied, index), len(occupied) - 1)
+    left = np.maximum(np.searchsorted(occupied, index, side="right") - 1, 0)
     return np.asarray((values[:, left] + values[:, right]) / 2)
 
 
@@ -355,12 +322,7 @@ def _candidate(
     cell_order: CellOrder | None,
     column: Column,
 ) -> Candidate:
-    """Return the candidate that orders the cells of a column by `scores`.
-
-    scores: (folds + 1, cells). Row k comes from the draws outside of fold k, the last row from all.
-    counts: (folds, cells, 2), draws by fold, cell and input.
-    cell_order: orders single cells again after further draws; None if numbers rarely repeat.
-    """
+    """Return the candidate that orders the cells of a column by `scores`."""
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
     if np.count_nonzero(masses[: cells.intervals]) < 2:
@@ -437,26 +399,16 @@ class _PlacedLabels:
         )
 
 
-def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> FloatArray:
-    """Return the mean number in every cell, (places,), ignoring NaN; NaN for a cell without a
-    number.
-
-    place: (draws,), the cell of each number.
-    """
+def _means(numbers: FloatArray, cell: NDArray[np.integer], cells: int) -> FloatArray:
+    """Return the mean number in every cell, (cells,), ignoring NaN; NaN for an empty cell."""
     there = ~np.isnan(numbers)
-    total = np.bincount(place[there], weights=numbers[there], minlength=places)
+    total = np.bincount(cell[there], weights=numbers[there], minlength=cells)
     with np.errstate(invalid="ignore"):
-        return np.asarray(total / np.bincount(place[there], minlength=places))
+        return np.asarray(total / np.bincount(cell[there], minlength=cells))
 
 
 def _positions(means: FloatArray, counts: IntArray, level: IntArray, levels: int) -> FloatArray:
-    """Return the mean number at every level, (levels,). Between known means, values are
-    interpolated; beyond them, they continue in steps of the size of the nearest known step.
-
-    means: (cells,), mean number in each cell; NaN: unknown.
-    counts: (cells, 2), draws by cell and input.
-    level: (cells,), the level of each cell.
-    """
+    """Return the mean number at every level, (levels,), interpolated where it is unknown."""
     draws = np.maximum(counts.sum(axis=1), TINY) * ~np.isnan(means)
     total = by_group(np.stack([draws * np.nan_to_num(means), draws], axis=1), level, levels)
     known, every = np.flatnonzero(total[:levels, 1]), np.arange(levels)

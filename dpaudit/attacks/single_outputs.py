@@ -59,14 +59,14 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
     such outcomes, return the counts of the 4,096 most frequent outcomes.
     """
     keys = selection.outcomes.keys()
-    distinct, first, place, counts = np.unique(
+    distinct, first, index, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
     frequent = np.argsort(-counts, kind="stable")[:MAX_CELLS]
     frequent = np.sort(frequent[counts[frequent] >= MIN_REPEATS])
     column = np.full(len(distinct), len(frequent))
     column[frequent] = np.arange(len(frequent))
-    table = by_fold(column[place], len(frequent) + 1, selection.is_d1)
+    table = by_fold(column[index], len(frequent) + 1, selection.is_d1)
     return AtomCounts(distinct[frequent], table, selection.outcomes.take(first[frequent]))
 
 
@@ -91,12 +91,12 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     final = np.append(level[-1], levels).astype(np.intp)
     from dpaudit.outcomes.known import Known  # needed only where outcomes repeat
 
-    known, each = Known.of(result.keys, result.outcomes), result.outcomes.trimmed()
+    known, distinct = Known.of(result.keys, result.outcomes), result.outcomes.trimmed()
     if bands is not None:
         known = known.through(bands)
-    level_map = AtomLevels(known, final, each)
+    level_map = AtomLevels(known, final, distinct)
     has_many = len(result.keys) > tuning.FEW_CELLS
-    every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), each)
+    every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), distinct)
     # A predictor estimates the log-ratio of a sequence from the log-ratios of related sequences. It
     # is fitted only if outputs may be sequences and nearly all draws have an outcome in `result`.
     predictor = None
@@ -119,8 +119,8 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomLevels(LevelMap):
-    """Level map (from outcomes to groups) that gives a level to each known outcome, and one level
-    to all others. An outcome is known if it was seen repeatedly while learning.
+    """Level map that gives a level to each known outcome, and one level to all others. An outcome
+    is known if it was seen repeatedly while learning.
 
     known: finds the index of an outcome in `each`.
     level: (known outcomes + 1,), the level of each outcome in `each`; the last entry is the level
@@ -144,20 +144,20 @@ class AtomLevels(LevelMap):
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         known = chosen[self.level[:-1]]
-        places, is_raised = np.flatnonzero(known), raised(self.each)[known]
-        failed, others = places[is_raised], places[~is_raised]
+        indices, is_raised = np.flatnonzero(known), raised(self.each)[known]
+        failed, outputs = indices[is_raised], indices[~is_raised]
         kinds = self.each.words(failed.tolist())
         if chosen[-1] and len(left_out := np.flatnonzero(~known)) <= MAX_LISTED_ITEMS:
-            rest = none_of(self.each.words(left_out.tolist()))
-            if not rest:
+            remaining = none_of(self.each.words(left_out.tolist()))
+            if not remaining:
                 return "any output"
-            return ", or ".join(filter(None, [event_words(kinds, []), f"output is {rest}"]))
-        few = self.each.words(others[:MAX_LISTED_ITEMS].tolist())
-        words = event_words(kinds, few, len(others) - len(few))
+            return ", or ".join(filter(None, [event_words(kinds, []), f"output is {remaining}"]))
+        few = self.each.words(outputs[:MAX_LISTED_ITEMS].tolist())
+        words = event_words(kinds, few, len(outputs) - len(few))
         if not chosen[-1]:
             return words or NO_OUTPUT
-        rest = RARELY_SEEN if len(others) else f"output is {RARELY_SEEN}"
-        return f"{words}, or {rest}" if words else rest
+        remaining = RARELY_SEEN if len(outputs) else f"output is {RARELY_SEEN}"
+        return f"{words}, or {remaining}" if words else remaining
 
 
 def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) -> str:
@@ -210,13 +210,7 @@ def has_atoms(selection: SelectionDraws) -> bool:
 def _accused(
     counts: IntArray, arms: IntArray, raw: NDArray[np.bool_], point: ProfilePoint
 ) -> IntArray:
-    """Return the indices of the outputs to test for one input, at most 64. They are ordered by the
-    log-ratio of this input minus its standard error, the largest first.
-
-    counts: (outputs, 2), draws by output and input; this input comes first.
-    arms: (2,), all draws by input.
-    raw: (outputs,), True for a returned value, False for an exception.
-    """
+    """Return the indices of the outputs to test for one input, the most suspect first."""
     error = np.sqrt(1 / (counts[:, 0] + 0.5) + 1 / (counts[:, 1] + 0.5))
     ratio = log_ratio(counts, arms)
     order = np.argsort(-(ratio - error), kind="stable")

@@ -76,11 +76,11 @@ def propose_trees(
     """
     if selection.size < MIN_DRAWS_TO_RANK:
         return [], []
-    best = max(candidates, key=lambda one: rank_key(one, objective))
+    best = max(candidates, key=lambda candidate: rank_key(candidate, objective))
     base = _most_explaining(candidates, best)
     reason = _why_no_trees(selection, objective, best, base)
     if reason is None:
-        scores = [one.scored for one in candidates if one.scored]
+        scores = [candidate.scored for candidate in candidates if candidate.scored]
         (result,) = trees(selection, scores)
         is_better = rank_key(result, objective) > rank_key(best, objective)
         if is_better or result.smoothed.log_likelihood > _wanted_likelihood(base, selection.size):
@@ -97,7 +97,7 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate
     scores: the scores of other scorers.
     """
     features = tuple(raw_features(selection.outcomes.columns))
-    table = matrix(features, selection.outcomes, [one.held_out for one in scores])
+    table = matrix(features, selection.outcomes, [scored.held_out for scored in scores])
     held_out, model, halves = cross_fitted(
         selection.size,
         MAX_DRAWS_SLOW,
@@ -125,11 +125,11 @@ class Trees:
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         if outcomes.size == 0:
             return np.empty(0)
-        table = matrix(self.features, outcomes, [one(outcomes) for one in self.scores])
+        table = matrix(self.features, outcomes, [score(outcomes) for score in self.scores])
         return _odds(self.model, table)
 
     def words(self) -> str:
-        count = len({one.column.removeprefix(KIND) for one in self.features})
+        count = len({feature.column.removeprefix(KIND) for feature in self.features})
         named = most(self.columns)
         what = f"is the log-odds by boosted trees over {count} coordinates"
         return f"{what}, most of it from {listed(named, 'and')}" if named else what
@@ -137,15 +137,17 @@ class Trees:
 
 def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     """Return whether the values of some two columns together distinguish d1 from d2 beyond the
-    prediction of a candidate (order of outcomes). The difference must be significant in a χ² test,
-    and large enough to be worth fitting trees."""
+    prediction of a candidate. The difference must be significant in a χ² test, and large enough to
+    be worth fitting trees."""
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
     # With many pairs of columns, fewer draws are used to save time.
     rows = min(selection.size, MAX_DRAWS_SLOW, max(MIN_DRAWS_TO_RANK, MAX_FLOATS // pairs))
     share = _predicted_shares(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
-    groups = np.stack([equal_mass_groups(one.take(slice(rows)), VALUE_GROUPS) for one in columns])
+    groups = np.stack(
+        [equal_mass_groups(column.take(slice(rows)), VALUE_GROUPS) for column in columns]
+    )
     # `known` is the gain in log-likelihood, in nats, of the candidate's predictions over the
     # prediction ½ for both inputs. Trees are worth fitting if two columns together may add 2 %
     # (`SMALL_SHARE`) of it.
@@ -153,36 +155,26 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     least = SMALL_SHARE * known
     return any(
         _is_striking(
-            first, groups[place + 1 :], (surprise, variance), PAIR_TEST_ALPHA / pairs, least
+            first, groups[index + 1 :], (surprise, variance), PAIR_TEST_ALPHA / pairs, least
         )
-        for place, first in enumerate(groups[:-1])
+        for index, first in enumerate(groups[:-1])
     )
 
 
 def _is_striking(
     first: NDArray[np.intp],
-    others: NDArray[np.intp],
+    groups: NDArray[np.intp],
     moments: tuple[FloatArray, FloatArray],
     luck: float,
     least: float,
 ) -> bool:
-    """Return whether one column and some other column together show a difference between d1 and d2:
-    the χ² statistic of their table is at least 2 · `least` above its mean, with a p-value below
-    `luck`.
-
-    first: (draws,), the group of neighbouring values that each draw lies in, for the one column.
-    others: (other columns, draws), the same for the other columns.
-    moments: two arrays, (draws,) each: the residual of each draw (1 for d1 or 0 for d2, minus its
-        predicted probability of d1), and the variance of the residual.
-    luck: false-alarm probability of the test.
-    least: smallest gain in log-likelihood, in nats, for which trees are worth fitting.
-    """
-    table = np.arange(len(others))[:, None] * VALUE_GROUPS
-    cell = ((table + others) * VALUE_GROUPS + first).ravel()
-    shape = len(others), VALUE_GROUPS**2
+    """Return whether one column and some other column together show a difference."""
+    table = np.arange(len(groups))[:, None] * VALUE_GROUPS
+    cell = ((table + groups) * VALUE_GROUPS + first).ravel()
+    shape = len(groups), VALUE_GROUPS**2
     sums, noise = (
-        np.bincount(cell, np.tile(one, len(others)), math.prod(shape)).reshape(shape)
-        for one in moments
+        np.bincount(cell, np.tile(moment, len(groups)), math.prod(shape)).reshape(shape)
+        for moment in moments
     )
     counted = noise > MIN_EXPECTED_DRAWS
     squares = np.where(counted, sums**2 / np.maximum(noise, MIN_EXPECTED_DRAWS), 0.0).sum(axis=1)
@@ -191,12 +183,7 @@ def _is_striking(
 
 
 def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatArray:
-    """Return the probability of d1 that a candidate (order of outcomes) predicts for every draw:
-    (draws,). This is the smoothed share of d1 among the draws at the same level (group of
-    outcomes). If levels are bins of a score, the level of a draw comes from a fit to other draws.
-    If the counts of the candidate cannot be smoothed (`is_smooth` is False), every draw gets the
-    share of d1 among all draws.
-    """
+    """Return the probability of d1 that a candidate predicts for every draw: (draws,)."""
     mean = selection.is_d1.mean()
     if not candidate.is_smooth:
         return np.full(selection.size, mean)
@@ -208,24 +195,17 @@ def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatA
 
 
 def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candidate:
-    """Return the candidate (order of outcomes) with the largest likelihood. Candidates are compared
-    only if neighbouring levels have similar log-ratios (`is_smooth`) and if they are bins of a
-    score, a number computed from several columns; `best` needs no score. If there are none to
-    compare, return `best`.
-
-    best: the candidate with the largest predicted bound, after the discounts of `rank_key`.
-    """
-    known = [one for one in candidates if one.is_smooth and (one is best or one.has_score)]
-    return max(known, key=lambda one: one.smoothed.log_likelihood, default=best)
+    """Return the smooth candidate with the largest likelihood that has a score or is `best`."""
+    known = [
+        candidate
+        for candidate in candidates
+        if candidate.is_smooth and (candidate is best or candidate.has_score)
+    ]
+    return max(known, key=lambda candidate: candidate.smoothed.log_likelihood, default=best)
 
 
 def _wanted_likelihood(base: Candidate, draws: int) -> float:
-    """Return the log-likelihood that trees must exceed: the log-likelihood of the candidate (order
-    of outcomes) `base`, plus 2 % of its gain over a coin flip.
-
-    base: the candidate.
-    draws: number of learning draws.
-    """
+    """Return the log-likelihood that trees must exceed."""
     if not base.is_smooth:
         return -math.inf
     known = base.smoothed.log_likelihood + draws * math.log(2)
@@ -238,12 +218,7 @@ def _why_no_trees(
     best: Candidate,
     base: Candidate,
 ) -> str | None:
-    """Return the reason for not fitting trees, in words: they are impossible, or add too little to
-    the other candidates (orders of outcomes). Return None if trees are worth a try.
-
-    best: the candidate with the largest predicted bound, after the discounts of `rank_key`.
-    base: the candidate with the largest likelihood.
-    """
+    """Return the reason for not fitting trees, in words; None if they are worth a try."""
     columns = len(selection.outcomes.columns)
     if columns > MAX_TREE_COLUMNS:
         return f"{columns:,} columns are too many, more than {MAX_TREE_COLUMNS}"
@@ -254,7 +229,14 @@ def _why_no_trees(
     # Check candidates until one uses all that columns show together. `best` (largest `rank_key`)
     # comes first, since checking `base` (largest likelihood) takes longer.
     known = [best, base] if best.is_smooth else [base]
-    enough = next((one for one in dict.fromkeys(known) if not has_interplay(selection, one)), None)
+    enough = next(
+        (
+            candidate
+            for candidate in dict.fromkeys(known)
+            if not has_interplay(selection, candidate)
+        ),
+        None,
+    )
     if enough is not None:
         return f"no two columns show more together than {enough.attack} uses"
     return None if is_installed() else f"scikit-learn is not there: {install_command('learned')}"
@@ -263,7 +245,7 @@ def _why_no_trees(
 def _fitted(table: FloatArray, is_d1: np.ndarray[Any, Any], features: Sequence[Feature]) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    names = [place for place, one in enumerate(features) if isinstance(one, Category)]
+    names = [index for index, feature in enumerate(features) if isinstance(feature, Category)]
     model = HistGradientBoostingClassifier(categorical_features=names or None, **_SETTINGS)
     with _one_thread():
         return model.fit(_bounded(table), is_d1)
@@ -279,17 +261,13 @@ def _odds(model: Any, table: FloatArray) -> FloatArray:
 
 
 def _bounded(table: FloatArray) -> FloatArray:
-    """Return the table with infinities replaced by the largest floats, since scikit-learn refuses
-    infinities.
-    """
+    """Return the table with the largest floats for infinities, which scikit-learn refuses."""
     largest = np.finfo(np.float64).max
     return np.clip(table, -largest, largest)
 
 
 def _one_thread() -> AbstractContextManager[Any]:
-    """Return a context that limits OpenMP to one thread: the threads of several workers slow each
-    other down.
-    """
+    """Return a context with one OpenMP thread, since threads of several workers compete."""
     return cast("AbstractContextManager[Any]", _thread_pools().limit(limits=1, user_api="openmp"))
 
 
@@ -303,22 +281,23 @@ def _thread_pools() -> Any:
 def _final_score(
     features: tuple[Feature, ...], scores: Sequence[Scored], model: Any, sample: FloatArray
 ) -> Trees:
-    inputs = tuple(one.final_score() for one in scores)
+    inputs = tuple(scored.final_score() for scored in scores)
     moved = _importances(model, sample)
-    own = [(one.column, weight) for one, weight in zip(features, moved, strict=False)]
+    importances = [
+        (feature.column, weight) for feature, weight in zip(features, moved, strict=False)
+    ]
     # The importance of a score is divided among the columns that the score depends on.
     for score, weight in zip(inputs, moved[len(features) :], strict=True):
-        own += [(name, weight * share) for name, share in score.columns]
-    names, weights = zip(*own, strict=True)
+        importances += [(name, weight * share) for name, share in score.columns]
+    names, weights = zip(*importances, strict=True)
     return Trees(features, inputs, model, shares(names, weights))
 
 
 def _importances(model: Any, sample: FloatArray) -> list[float]:
-    """Return the importance of every input of the model: the root mean square change of the
-    log-odds after the entries of this input are shuffled."""
+    """Return the root mean square change of the log-odds after each input is shuffled."""
     rng, plain, result = np.random.default_rng(0), _odds(model, sample), []
-    for place in range(sample.shape[1]):
+    for column in range(sample.shape[1]):
         shuffled = sample.copy()
-        shuffled[:, place] = rng.permutation(sample[:, place])
+        shuffled[:, column] = rng.permutation(sample[:, column])
         result.append(float(np.sqrt(np.mean((_odds(model, shuffled) - plain) ** 2))))
     return result

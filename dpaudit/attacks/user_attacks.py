@@ -58,20 +58,20 @@ class UsersAttack:
         """Return a list with the order of outcomes by the attack's score. If larger scores are
         evidence for d2, the sign of the score is changed.
         """
-        held_out, kept, halves = cross_fitted(
+        held_out, final, halves = cross_fitted(
             selection.size,
             MAX_DRAWS_SLOW,
             lambda rows: self._fitted(selection.take(rows)),
             lambda score, rows: score(selection.outcomes.take(rows)),
         )
-        kept.check(selection.outcomes)
+        final.check(selection.outcomes)
         if self.travels:
-            pickle.dumps(kept)
-        result = by_score(Scored(self.name, held_out, lambda: kept, halves), selection)
+            pickle.dumps(final)
+        result = by_score(Scored(self.name, held_out, lambda: final, halves), selection)
         if larger_for_d1(result.counts[:-1]):
             return [result]
-        turned, other = replace(kept, sign=-1.0), None if halves is None else -halves
-        return [by_score(Scored(self.name, -held_out, lambda: turned, other), selection)]
+        turned, turned_halves = replace(final, sign=-1.0), None if halves is None else -halves
+        return [by_score(Scored(self.name, -held_out, lambda: turned, turned_halves), selection)]
 
     def _fitted(self, selection: SelectionDraws) -> UsersScore:
         try:
@@ -191,8 +191,8 @@ def load_attacks(given: Sequence[Any], *, travels: bool) -> tuple[UsersAttack, .
     travels: whether the learned scores will be sent to other processes. If so, calling an attack
         raises an error if its score cannot be pickled.
     """
-    result = tuple(replace(_loaded(one), travels=travels) for one in given)
-    names = [one.name for one in result]
+    result = tuple(replace(_loaded(attack), travels=travels) for attack in given)
+    names = [attack.name for attack in result]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(Name("attacks"), f": {twice} is given twice", code="attack-twice")
@@ -204,34 +204,37 @@ def installed_attacks() -> dict[str, EntryPoint]:
     Nothing is imported."""
     from importlib.metadata import entry_points
 
-    return {one.name: one for one in sorted(entry_points(group=GROUP), key=lambda one: one.name)}
+    return {
+        entry.name: entry
+        for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    }
 
 
-def _loaded(given: Any) -> UsersAttack:
-    if not isinstance(given, str):
-        return _fitting(given, getattr(given, "__qualname__", type(given).__qualname__))
-    is_installed = ":" not in given and not given.endswith(".py")
-    if is_installed and given not in (installed := installed_attacks()):
+def _loaded(option: Any) -> UsersAttack:
+    if not isinstance(option, str):
+        return _fitting(option, getattr(option, "__qualname__", type(option).__qualname__))
+    is_installed = ":" not in option and not option.endswith(".py")
+    if is_installed and option not in (installed := installed_attacks()):
         known = f"; installed: {', '.join(installed)}" if installed else "; none is installed"
         raise UsageError(
             Name("attacks"),
-            f": {given!r} is neither an import path, package.module:Attack, nor an "
-            f"installed attack{known}.{did_you_mean(given, installed)}",
+            f": {option!r} is neither an import path, package.module:Attack, nor an "
+            f"installed attack{known}.{did_you_mean(option, installed)}",
             code="attack-not-found",
         )
-    source = partial(_load if is_installed else resolve, given)
+    source = partial(_load if is_installed else resolve, option)
     try:
         attack = source()
     except Exception as error:
         if is_installed:
-            why = f": the installed attack {given!r} cannot be loaded: {_words(error)}"
+            why = f": the installed attack {option!r} cannot be loaded: {_words(error)}"
             raise UsageError(Name("attacks"), why, code="attack-not-loadable") from error
         if not isinstance(error, TargetError):
             raise
         # Errors of import paths say "target", the usual kind of object.
         words = str(error).removeprefix("target ").replace("A target is", "An attack is")
         raise UsageError(Name("attacks"), f": {words}", code=error.code) from error
-    return _fitting(attack, given, source)
+    return _fitting(attack, option, source)
 
 
 def _load(name: str) -> Any:
@@ -239,9 +242,7 @@ def _load(name: str) -> Any:
 
 
 def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
-    """Return the attack as a scorer. A class is called without arguments. Raise UsageError if that
-    fails, or if `fit` does not take exactly one argument.
-    """
+    """Return the attack as a scorer. Raise UsageError if it cannot be made or called."""
 
     def refused(message: str, code: str = "attack-without-fit") -> UsageError:
         return UsageError(Name("attacks"), f": {message}", code=code)

@@ -79,9 +79,9 @@ def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
         return np.asarray(np.linalg.solve(matrix, vector))
     diagonal = np.diag(matrix)
     result = np.zeros(len(vector))
-    rest = vector.astype(np.float64)
-    step = eased = rest / diagonal
-    size = float(np.sum(rest * eased))
+    residual = vector.astype(np.float64)
+    step = eased = residual / diagonal
+    size = float(np.sum(residual * eased))
     wanted = TINY**2 * size
     for _ in range(len(vector)):  # with exact arithmetic no more are needed
         if size <= wanted:
@@ -89,10 +89,10 @@ def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
         image = times(matrix, step)
         length = size / float(np.sum(step * image))
         result += length * step
-        rest -= length * image
-        eased = rest / diagonal
-        before, size = size, float(np.sum(rest * eased))
-        step = eased + size / before * step
+        residual -= length * image
+        eased = residual / diagonal
+        previous, size = size, float(np.sum(residual * eased))
+        step = eased + size / previous * step
     return result
 
 
@@ -125,8 +125,10 @@ class Linear:
             the feature.
         """
         every = with_columns(features, outcomes)
-        spread = np.abs(weights[1:]) * [without_gaps(one(column)).std() for one, column in every]
-        importance = shares([one.column for one in features], spread.tolist())
+        spread = np.abs(weights[1:]) * [
+            without_gaps(feature(column)).std() for feature, column in every
+        ]
+        importance = shares([feature.column for feature in features], spread.tolist())
         return cls(tuple(features), tuple(weights.tolist()), importance)
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
@@ -139,18 +141,21 @@ class Linear:
         return total
 
     def words(self) -> str:
-        count = len({one.column.removeprefix(KIND) for one in self.features})
+        count = len({feature.column.removeprefix(KIND) for feature in self.features})
         named = [self._term(name) for name in most(self.columns)]
         what = f"is a weighted sum of {count:,} coordinates"
         return f"{what}, most of all {listed(named, 'and')}" if named else what
 
     def _term(self, name: str) -> str:
-        """Return words for a column of the sum: `weight × name` if its number is the only feature
-        made from it, else only its name."""
-        both = zip(self.features, self.weights[1:], strict=True)
-        own = [(one, weight) for one, weight in both if one.column.removeprefix(KIND) == name]
-        feature, weight = own[0]
-        if len(own) > 1 or not isinstance(feature, Number):
+        """Return `weight × name` if its number is the only feature of the column, else its name."""
+        pairs = zip(self.features, self.weights[1:], strict=True)
+        terms = [
+            (feature, weight)
+            for feature, weight in pairs
+            if feature.column.removeprefix(KIND) == name
+        ]
+        feature, weight = terms[0]
+        if len(terms) > 1 or not isinstance(feature, Number):
             return name
         return f"{weight / (feature.scale or 1.0):.3g} × {name}"
 
@@ -161,8 +166,8 @@ def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
     """
     design = np.empty((outcomes.size, 1 + len(features)), order="F")
     design[:, 0] = 1.0
-    for place, (feature, column) in enumerate(with_columns(features, outcomes), 1):
-        design[:, place] = without_gaps(feature(column))
+    for index, (feature, column) in enumerate(with_columns(features, outcomes), 1):
+        design[:, index] = without_gaps(feature(column))
     return design
 
 
@@ -196,7 +201,7 @@ def logistic(selection: SelectionDraws) -> list[Candidate]:
     # number whether it is above its median) are compared on the first 20,000 draws.
     is_some = selection.size > 2 * MAX_DRAWS_SLOW
     some = selection.take(slice(MAX_DRAWS_SLOW)) if is_some else selection
-    fits = [_fitted(one, some) for one in (features, sides)]
+    fits = [_fitted(inputs, some) for inputs in (features, sides)]
     is_better = fits[1].loss < fits[0].loss - tuning.GAIN_OF_CHOICE
     result = fits[is_better]
     if is_some:
@@ -222,16 +227,15 @@ class _Fitted:
 def _fitted(
     features: Sequence[Feature], selection: SelectionDraws, start: FloatArray | None = None
 ) -> _Fitted:
-    """Fit a logistic regression. Return the score, its loss and its weights.
-
-    start: weights that were fitted to some of the draws, to start from; None: start from 0.
-    """
+    """Fit a logistic regression, starting from `start` or 0."""
     design = design_of(features, selection.outcomes)
     target = selection.is_d1.astype(np.float64)
     fitted = min(selection.size, MAX_FLOATS // design.shape[1])
-    alike = [np.array([False, *(isinstance(one, kind) for one in features)]) for kind in _POOLED]
-    seen = slice(fitted)
-    likeliest = _fit(design[seen], target[seen], start)
+    alike = [
+        np.array([False, *(isinstance(feature, kind) for feature in features)]) for kind in _POOLED
+    ]
+    examined = slice(fitted)
+    likeliest = _fit(design[examined], target[examined], start)
     held_out, weights, halves = _cross_fitted(design, target, fitted, alike, likeliest)
     final_score = partial(Linear.of, features, weights, selection.outcomes)
     loss = float(np.sum(softplus(held_out) - target * held_out))
@@ -245,41 +249,35 @@ def _cross_fitted(
     alike: Sequence[NDArray[np.bool_]],
     weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return three arrays: held-out log-odds, (draws,), each by weights that were fitted without
-    the fold of the draw; the final weights, fitted to the first `rows` draws; and log-odds, (2,
-    draws), of all draws by weights that were fitted to each half of these `rows` draws.
-
-    design: (draws, 1 + features).
-    is_d1: (draws,), 1.0 for a draw of d1, 0.0 for d2.
-    rows: number of draws to fit to. Later draws belong to no fold.
-    alike: for each type of feature, (1 + features,), True for the weights of this type, which are
-        shrunk towards their mean.
-    weights: unshrunk weights fitted to the first `rows` draws.
-    """
-    seen, target = design[:rows], is_d1[:rows]
+    """Return held-out log-odds, the final weights, and log-odds by fits to each half."""
+    examined, target = design[:rows], is_d1[:rows]
     fold = folds(rows)
-    rates = probability(times(seen, weights))
+    rates = probability(times(examined, weights))
     left = target - rates
     # Use row-major order. A sum over rows then adds its terms in the same order if the rows of a
     # fold are left out and if they have weight 0, so that both sums are the same float.
-    by_row = np.ascontiguousarray(seen)
-    each = [slice(one, None, FOLDS) for one in range(FOLDS)]
-    parts = [_information(by_row[one], rates[one]) for one in each]
-    slopes = [summed(by_row[one], left[one]) for one in each]
+    by_row = np.ascontiguousarray(examined)
+    fold_rows = [slice(first, None, FOLDS) for first in range(FOLDS)]
+    parts = [_information(by_row[part_rows], rates[part_rows]) for part_rows in fold_rows]
+    slopes = [summed(by_row[part_rows], left[part_rows]) for part_rows in fold_rows]
     total, slope = np.sum(parts, axis=0), np.sum(slopes, axis=0)
-    both = [
-        _corrected(seen[half], target[half], weights, total / 2, summed(by_row[half], left[half]))
+    fits = [
+        _corrected(
+            examined[half], target[half], weights, total / 2, summed(by_row[half], left[half])
+        )
         for half in (slice(None, None, 2), slice(1, None, 2))
     ]
-    pooled = partial(_pooled, likeliest=weights, halves=both, alike=alike)
+    pooled = partial(_pooled, likeliest=weights, halves=fits, alike=alike)
     held_out = times(design, pooled(weights, 1.0))
-    for number, (part, own) in enumerate(zip(parts, slopes, strict=True)):
-        without = _corrected(by_row, target, weights, total - part, slope - own, fold != number)
+    for number, (part, part_slope) in enumerate(zip(parts, slopes, strict=True)):
+        without = _corrected(
+            by_row, target, weights, total - part, slope - part_slope, fold != number
+        )
         held_out[:rows][number::FOLDS] = times(
             by_row[number::FOLDS], pooled(without, FOLDS / (FOLDS - 1))
         )
     del by_row
-    halves = [times(design, pooled(half, 2.0)) for half in both]
+    halves = [times(design, pooled(half, 2.0)) for half in fits]
     return held_out, pooled(weights, 1.0), np.stack(halves)
 
 
@@ -290,34 +288,22 @@ def _pooled(
     halves: Sequence[FloatArray],
     alike: Sequence[NDArray[np.bool_]],
 ) -> FloatArray:
-    """Return weights, each shrunk towards the mean of its type (James & Stein 1961): if all columns
-    have noise of one distribution, the true weights are often similar.
-
-    times_error: factor on the variance of the errors, above 1 if `weights` were fitted to fewer
-        draws than `likeliest`.
-    likeliest: weights fitted to all draws.
-    halves: weights fitted to two halves of the draws. They differ by errors alone, which gives the
-        variance of the errors.
-    alike: for each type of feature, which weights are of this type.
-    """
+    """Return weights, each shrunk towards the mean of its type (James & Stein 1961)."""
+    # If all columns have noise of one distribution, the true weights are often similar. The weights
+    # of the two halves differ by errors alone, which gives the variance of the errors.
     weights = weights.copy()
     for kind in alike:
         if kind.sum() > 3:  # shrinkage of fewer weights towards their mean may raise the error
             error = float(np.mean((halves[0] - halves[1])[kind] ** 2)) / 4
             truth = max(0.0, float(np.var(likeliest[kind])) - error)
-            own = weights[kind]
-            kept = truth / max(truth + times_error * error, 1e-300)
-            weights[kind] = own.mean() + kept * (own - own.mean())
+            alike_weights = weights[kind]
+            share = truth / max(truth + times_error * error, 1e-300)
+            weights[kind] = alike_weights.mean() + share * (alike_weights - alike_weights.mean())
     return weights
 
 
 def _fit(design: FloatArray, target: FloatArray, start: FloatArray | None = None) -> FloatArray:
-    """Return the weights with the largest penalised likelihood, by Newton's method.
-
-    design: (draws, 1 + features), the design matrix.
-    target: (draws,), 1.0 for a draw of d1, 0.0 for d2.
-    start: weights to start from; None: 0.
-    """
+    """Return the weights with the largest penalised likelihood, by Newton's method."""
     weights: FloatArray = np.zeros(design.shape[1]) if start is None else start
     loss = _loss(design, target, weights)
     for _ in range(NEWTON_STEPS):
@@ -340,22 +326,16 @@ def _corrected(
     weights: FloatArray,
     information: FloatArray,
     slope: FloatArray,
-    kept: NDArray[np.bool_] | None = None,
+    remaining: NDArray[np.bool_] | None = None,
 ) -> FloatArray:
-    """Return the coefficients of a logistic regression without some of the draws, by a few Newton
-    steps from the coefficients fitted to all draws.
-
-    weights: the coefficients fitted to all draws.
-    information: information matrix of the remaining draws.
-    slope: gradient of the log-likelihood of the remaining draws at `weights`, without the penalty.
-    kept: mask of the remaining rows of `design`; the residuals of other rows are set to 0, which is
-        faster than a copy of the remaining rows. None if all rows of `design` remain.
-    """
+    """Return weights without some draws, by a few Newton steps from the weights of all draws."""
+    # `remaining` sets the residuals of other rows to 0, which is faster than a copy of the
+    # remaining rows.
     weights = weights + _solved(information, slope - _ridge(len(weights)) * weights)
     for _ in range(_REFIT_STEPS - 1 if len(target) < MAX_DRAWS_SLOW else 0):
         left = target - probability(times(design, weights))
-        if kept is not None:
-            left *= kept
+        if remaining is not None:
+            left *= remaining
         weights = weights + _solved(information, _slope(design, left, weights))
     return weights
 
@@ -365,14 +345,7 @@ def _information(design: FloatArray, rates: FloatArray) -> FloatArray:
 
 
 def _slope(design: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the gradient of the penalised log-likelihood of a logistic regression, with respect to
-    its weights, (1 + features,).
-
-    design: (draws, 1 + features), the design matrix.
-    left: (draws,), the residuals: 1 for a draw of d1 or 0 for d2, minus the predicted probability
-        of d1. 0 for a draw that is left out.
-    weights: (1 + features,), the point at which the gradient is taken.
-    """
+    """Return the gradient of the penalised log-likelihood, from the residuals `left`."""
     return summed(design, left) - _ridge(len(weights)) * weights
 
 
@@ -422,7 +395,9 @@ def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[Candi
     # inputs of held-out draws, which scores must not use.
     variance = design[:, 1:].var(axis=0) + TINY
     fold = folds(selection.size)
-    parts = np.stack([_sums(design[fold == one], is_d1[fold == one]) for one in range(FOLDS)])
+    parts = np.stack(
+        [_sums(design[fold == number], is_d1[fold == number]) for number in range(FOLDS)]
+    )
     total = parts.sum(axis=0)
     held_out = np.empty(selection.size)
     for number, part in enumerate(parts):
@@ -430,26 +405,19 @@ def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[Candi
             design[fold == number], _weights(total - part, variance, pools=pools)
         )
     weights = _weights(total, variance, pools=pools)
-    both = [_sums(design[half::2], is_d1[half::2]) for half in (0, 1)]
-    halves = np.stack([times(design, _weights(half, variance, pools=pools)) for half in both])
+    sums = [_sums(design[half::2], is_d1[half::2]) for half in (0, 1)]
+    halves = np.stack([times(design, _weights(half, variance, pools=pools)) for half in sums])
     final_score = partial(Linear.of, features, weights, selection.outcomes)
     return [by_score(Scored("difference of means", held_out, final_score, halves), selection)]
 
 
 def _sums(design: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
-    """Return the sums of features by input: (2, 1 + features). The first column holds the number of
-    draws."""
+    """Return the number of draws and the sums of features by input: (2, 1 + features)."""
     return np.stack([summed(design, arm.astype(np.float64)) for arm in (is_d1, ~is_d1)])
 
 
 def _weights(sums: FloatArray, variance: FloatArray, *, pools: bool) -> FloatArray:
-    """Return the weight of the constant, then of every feature: (1 + features,).
-
-    sums: (2, 1 + features). Row 0 is for the draws of d1, row 1 for the draws of d2: the number of
-        draws, then the sum of each feature over these draws.
-    variance: (features,), the variance of each feature.
-    pools: whether to shrink each weight towards the mean weight, as far as its error suggests.
-    """
+    """Return the weight of the constant, then of every feature: (1 + features,)."""
     draws = np.maximum(1.0, sums[:, :1])
     d1, d2 = sums[:, 1:] / draws
     weights = (d1 - d2) / variance

@@ -50,21 +50,21 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     columns = selection.outcomes.columns
     if not 1 < len(columns) <= MAX_COLUMNS or selection.size < MIN_DRAWS:
         return []
-    if any(one.codes is not None for one in columns):
+    if any(column.codes is not None for column in columns):
         return []
     features = tuple(map(on_scale, columns))
     numbers = matrix(features, selection.outcomes)
     steps = _steps(numbers, selection.is_d1)
-    if not any(one.terms for one in steps):
+    if not any(step.terms for step in steps):
         return []
     new = (step(features, numbers) for step in steps)
     terms = [Term.of(make_cells(column, MAX_SUM_CELLS), column) for column in new]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
-    importance = shares([features[one.place].column for one in steps], spread)
+    importance = shares([features[step.place].column for step in steps], spread)
     final_score = partial(Innovations, features, steps, tables, importance)
     score = by_score(Scored(NAME, held_out, final_score, halves), selection)
-    most = steps[int(np.argmax(spread))]
-    return [score, *(_by_itself(most, features, numbers, selection) if most.terms else [])]
+    best = steps[int(np.argmax(spread))]
+    return [score, *(_by_itself(best, features, numbers, selection) if best.terms else [])]
 
 
 def _by_itself(
@@ -73,12 +73,9 @@ def _by_itself(
     numbers: FloatArray,
     selection: SelectionDraws,
 ) -> list[Candidate]:
-    """Return orders of outcomes by one whitened coordinate (a number minus its prediction from the
-    numbers before it). They help where the inputs differ in a single answer, so that other
-    coordinates only add noise.
-
-    step: the whitened coordinate.
-    """
+    """Return orders of outcomes by one whitened coordinate."""
+    # They help where the inputs differ in a single answer, so that other coordinates only add
+    # noise.
     difference = _plain(step, features, float(np.std(step(features, numbers).numbers)))
     new = difference(selection.outcomes)
     (column,) = new.all_columns
@@ -86,30 +83,28 @@ def _by_itself(
         return []
     result = orders_of(column, SelectionDraws(new, selection.is_d1))
     of_new = partial(NewLevels, difference)
-    return [replace(one.mapped(of_new), attack=f"{ONE}{one.attack}") for one in result]
+    return [
+        replace(candidate.mapped(of_new), attack=f"{ONE}{candidate.attack}") for candidate in result
+    ]
 
 
 def _plain(step: WhitenedCoordinate, features: Sequence[Number], spread: float) -> Difference:
-    """Return a whitened coordinate (a number minus its prediction from the numbers before it) as a
-    difference of columns in the units of the outputs, such as `output[2] − 0.5 × output[1]`.
-    Coefficients are rounded to few decimals; each rounding changes the difference by at most about
-    1 % of its standard deviation.
-
-    spread: standard deviation of the whitened coordinate.
-    """
-    own = features[step.place]
+    """Return a whitened coordinate as a difference of columns in the units of the outputs."""
+    feature = features[step.place]
     terms = []
-    for place, coefficient in step.terms:
-        other = features[place]
-        exact = coefficient * (own.scale or 1.0) / (other.scale or 1.0)
+    for index, coefficient in step.terms:
+        earlier = features[index]
+        exact = coefficient * (feature.scale or 1.0) / (earlier.scale or 1.0)
         step_size = max(
-            _ROUNDING_SHARE * spread * (own.scale or 1.0) / (other.scale or 1.0), 1e-300
+            _ROUNDING_SHARE * spread * (feature.scale or 1.0) / (earlier.scale or 1.0), 1e-300
         )
         if math.isfinite(step_size) and math.isfinite(10 * exact):
             digits = -math.floor(math.log10(step_size))
             exact = round(exact, digits) if digits < 300 else exact
-        terms.append((other.column, exact))
-    return Difference(own.column, tuple((name, one) for name, one in terms if one))
+        terms.append((earlier.column, exact))
+    return Difference(
+        feature.column, tuple((name, multiple) for name, multiple in terms if multiple)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +126,8 @@ class Difference:
         numbers = matrix([Number(name) for name in names], outcomes)
         new = numbers[:, 0].copy()
         with np.errstate(invalid="ignore", over="ignore"):
-            for place, (_, coefficient) in enumerate(self.terms, 1):
-                new += coefficient * numbers[:, place]
+            for index, (_, coefficient) in enumerate(self.terms, 1):
+                new += coefficient * numbers[:, index]
         gaps = np.isnan(new)
         column = Column(self.words, new)
         if gaps.any():
@@ -141,23 +136,26 @@ class Difference:
 
     @property
     def words(self) -> str:
-        named = sorted(self.terms, key=lambda one: -abs(one[1]))[:MAX_LISTED_ITEMS]
-        signs = [f" {'+' if one > 0 else '−'} " for _, one in named]
-        factors = ["" if abs(one) == 1 else f"{number_word(abs(one))} × " for _, one in named]
+        named = sorted(self.terms, key=lambda term: -abs(term[1]))[:MAX_LISTED_ITEMS]
+        signs = [f" {'+' if multiple > 0 else '−'} " for _, multiple in named]
+        factors = [
+            "" if abs(multiple) == 1 else f"{number_word(abs(multiple))} × "
+            for _, multiple in named
+        ]
         parts = [
             f"{sign}{factor}{name}"
             for sign, factor, (name, _) in zip(signs, factors, named, strict=True)
         ]
         further = len(self.terms) - len(named)
-        rest = f" + multiples of {further} entries before it" if further else ""
-        return "".join([self.column, *parts, rest])
+        ending = f" + multiples of {further} entries before it" if further else ""
+        return "".join([self.column, *parts, ending])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevels(LevelMap):
-    """Level map (from outcomes to groups) by a difference of columns, such as `output[2] − 0.5 ×
-    output[1]`. If the difference is not a number, for example because an entry is a text, the
-    outcome gets the last level.
+    """Level map by a difference of columns, such as `output[2] − 0.5 × output[1]`. If the
+    difference is not a number, for example because an entry is a text, the outcome gets the last
+    level.
 
     level: maps the value of the difference to a level.
     """
@@ -189,8 +187,8 @@ class WhitenedCoordinate:
 
     def __call__(self, features: Sequence[Number], numbers: FloatArray) -> Column:
         new = numbers[:, self.place].copy()
-        for place, coefficient in self.terms:
-            new += coefficient * numbers[:, place]
+        for index, coefficient in self.terms:
+            new += coefficient * numbers[:, index]
         return Column(features[self.place].column, new)
 
 
@@ -229,12 +227,7 @@ class Innovations:
 
 
 def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[WhitenedCoordinate, ...]:
-    """Return the whitened coordinates: for each column of numbers, the column minus its linear
-    prediction from earlier columns given the input. Coefficients within four standard errors of 0
-    are left out.
-
-    numbers: (draws, columns).
-    """
+    """Return the whitened coordinates, without coefficients that may be 0."""
     count = len(numbers)
     covariance = gram(_centred(numbers, is_d1)) / count
     inverse, new = _decorrelated(covariance)
@@ -247,38 +240,36 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[WhitenedCoord
     result = []
     for row in np.flatnonzero(new > 0):
         error = np.sqrt(new[row] * precision[row - 1, :row] / count) if row else np.empty(0)
-        kept = np.flatnonzero(np.abs(inverse[row, :row]) > tuning.DEVIATIONS_BEYOND_LUCK * error)
+        used = np.flatnonzero(np.abs(inverse[row, :row]) > tuning.DEVIATIONS_BEYOND_LUCK * error)
         result.append(
-            WhitenedCoordinate(int(row), tuple((int(i), float(inverse[row, i])) for i in kept))
+            WhitenedCoordinate(int(row), tuple((int(i), float(inverse[row, i])) for i in used))
         )
     return tuple(result)
 
 
 def _centred(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
-    """Return numbers minus the mean of their column over draws of the same input: (draws,
-    columns)."""
+    """Return numbers minus the mean of their column over draws of the same input."""
     centred = np.empty_like(numbers)
     arm = (~is_d1).astype(np.intp)
     draws = np.maximum(1, np.bincount(arm, minlength=2))
     # The loop runs over columns, since the entries of a column are adjacent in memory.
-    for own, column in zip(centred.T, numbers.T, strict=True):
+    for residual, column in zip(centred.T, numbers.T, strict=True):
         means = np.bincount(arm, weights=column, minlength=2) / draws
-        np.subtract(column, means.take(arm), out=own)
+        np.subtract(column, means.take(arm), out=residual)
     return centred
 
 
 def _decorrelated(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Decompose a covariance as L D Lᵀ, by elimination. Return (inverse, diagonal): L⁻¹, and the
-    diagonal of D. A coordinate that is a linear function of earlier ones gets 0 in D and is not
-    used for later ones.
-    """
-    rest, inverse = covariance.copy(), np.eye(len(covariance))
+    """Decompose a covariance as L D Lᵀ. Return L⁻¹ and the diagonal of D."""
+    # A coordinate that is a linear function of earlier ones gets 0 in D and is not used for later
+    # ones.
+    remainder, inverse = covariance.copy(), np.eye(len(covariance))
     new = np.zeros(len(covariance))
     for row in range(len(covariance)):
-        if rest[row, row] <= TINY * covariance[row, row]:  # rounding alone is left
+        if remainder[row, row] <= TINY * covariance[row, row]:  # rounding alone is left
             continue
-        new[row] = rest[row, row]
-        factor = rest[row + 1 :, row, None] / new[row]
-        rest[row + 1 :] -= factor * rest[row]
+        new[row] = remainder[row, row]
+        factor = remainder[row + 1 :, row, None] / new[row]
+        remainder[row + 1 :] -= factor * remainder[row]
         inverse[row + 1 :] -= factor * inverse[row]
     return inverse, new

@@ -220,9 +220,7 @@ class CellOrder:
         )
 
     def _in_order(self) -> tuple[IntArray, FloatArray]:
-        """Return the level of every cell but the last, (cells - 1,), and the expected draws by
-        level and input, (levels, 2).
-        """
+        """Return the level of every cell but the last, and the expected draws, (levels, 2)."""
         counts, arms = self.counts[:-1], self.counts.sum(axis=0)
         draws = counts.sum(axis=1)
         if self.predictor is None:

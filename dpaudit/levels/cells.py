@@ -44,8 +44,7 @@ class Cells:
 
     name: name of the column.
     edges: (intervals - 1,), rising.
-    values: (intervals,), the value of each interval: its index, its level (group of outcomes) or
-        its log-ratio.
+    values: (intervals,), the value of each interval: its index, its level or its log-ratio.
     label_values: (labels + 1,), the value of each label; the last one is for unknown labels.
     """
 
@@ -90,13 +89,13 @@ class Cells:
         values: (intervals + labels + 1,), the new value of each cell.
         """
         numeric, labels = values[: self.intervals], values[self.intervals :]
-        kept = numeric[1:] != numeric[:-1]
-        merged = np.concatenate([numeric[:1], numeric[1:][kept]])
-        return Cells(self.name, self.edges[kept], self.labels, merged, labels)
+        starts_interval = numeric[1:] != numeric[:-1]
+        merged = np.concatenate([numeric[:1], numeric[1:][starts_interval]])
+        return Cells(self.name, self.edges[starts_interval], self.labels, merged, labels)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         """Return in words the event that an entry lies in a chosen cell, such as `output ≤ 0.13`.
-        Each cell has a value, an integer: its index or its level (group of outcomes).
+        Each cell has a value, an integer: its index or its level.
 
         chosen: a mask over these values. A cell is chosen if the mask is True at its value.
         """
@@ -108,7 +107,9 @@ class Cells:
         numeric, result = chosen[self.values], chosen[self.label_values[:-1]]
         if self._is_all_but_the_gap(numeric | (self.values == unseen), result):
             return f"{name} is present"
-        left_out = [label for label, one in zip(self.labels, result, strict=True) if not one]
+        left_out = [
+            label for label, is_chosen in zip(self.labels, result, strict=True) if not is_chosen
+        ]
         left_out = left_out if numeric.all() else [A_NUMBER, *left_out]
         runs = [] if chosen[unseen] and numeric.all() else self._runs(numeric)
         parts = [_interval_words(name, low, high) for low, high in runs]
@@ -121,15 +122,15 @@ class Cells:
         # If nearly all labels are chosen, the words list the few labels that are not: "neither 1
         # nor 2".
         if len(left_out) <= MAX_LISTED_ITEMS:
-            labels, others = [], none_of(left_out)
+            labels, remaining = [], none_of(left_out)
         else:
-            others = RARELY_SEEN
-        if not others:
+            remaining = RARELY_SEEN
+        if not remaining:
             return "any output"
         if not (runs or labels):
-            others = f"{name} is {others}"
+            remaining = f"{name} is {remaining}"
         parts += labels
-        return f"{_alternatives(start, parts)}, or {others}" if parts else others
+        return f"{_alternatives(start, parts)}, or {remaining}" if parts else remaining
 
     def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int]:
         """Return (values, intervals) that make up the event of the chosen cells."""
@@ -139,24 +140,14 @@ class Cells:
         return points + int(labels), len(runs) - points
 
     def _labels(self, result: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
-        """Divide the chosen labels into exceptions and others. Return two lists: words such as
-        `KeyError is raised`, and the other chosen labels.
-
-        result: (labels,), whether each label is chosen.
-        """
-        every = [label for label, one in zip(self.labels, result, strict=True) if one]
+        """Divide the chosen labels into words of exceptions and other labels."""
+        every = [label for label, is_chosen in zip(self.labels, result, strict=True) if is_chosen]
         raised = [label for label in every if label.startswith(RAISED)]
         words = [f"{label.removeprefix(RAISED)} is raised" for label in raised]
         return words, [label for label in every if label not in raised]
 
     def _representation_words(self, chosen: NDArray[np.bool_], phrases: Phrases) -> str:
-        """Return in words an event of a column that holds the type or form of another column's
-        entries, such as `output is -0.0`. Such a column has labels, but no numbers.
-
-        chosen: a mask, indexed by the values of cells: True if the cells with this value are in the
-            event.
-        phrases: the words for this kind of column, such as for columns that hold types.
-        """
+        """Return in words an event of a column of types or forms of entries."""
         result = chosen[self.label_values[:-1]]
         if self._is_all_but_the_gap(np.ones(1, dtype=bool), result):
             return phrases.present
@@ -169,11 +160,7 @@ class Cells:
         return _alternatives(phrases.start, parts) or NO_OUTPUT
 
     def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], result: NDArray[np.bool_]) -> bool:
-        """Return whether the event is that the entry is present, whatever its value: all cells but
-        the label for absent entries are chosen.
-
-        numeric, result: whether each interval, and each label, is chosen.
-        """
+        """Return whether the event is that the entry is present, whatever its value."""
         there = np.array([label != ABSENT for label in self.labels], dtype=bool)
         return not there.all() and bool(numeric.all() and (result == there).all())
 
@@ -233,31 +220,29 @@ def _edges(ordered: FloatArray, limit: int) -> FloatArray:
     is_new = ordered[1:] != ordered[:-1]
     distinct = 1 + int(np.count_nonzero(is_new))
     bins = int(np.clip(len(ordered) // tuning.DRAWS_PER_CELL, 8, limit))
-    places = np.floor(_quantiles(bins, len(ordered)) * len(ordered)).astype(np.int64)
+    indices = np.floor(_quantiles(bins, len(ordered)) * len(ordered)).astype(np.int64)
     if distinct == len(ordered) > 2:
-        return short_edges(ordered, places)
+        return short_edges(ordered, indices)
     starts = np.flatnonzero(np.concatenate([[True], is_new]))
     if distinct <= min(limit // 2, max(2, len(ordered) // 2)):
         return around(ordered[starts])
     counts = np.diff(np.append(starts, len(ordered)))
     frequent = ordered[starts[counts >= max(4, len(ordered) / bins)]]
-    return np.unique(np.concatenate([short_edges(ordered, places), around(frequent)]))
+    return np.unique(np.concatenate([short_edges(ordered, indices), around(frequent)]))
 
 
 def around(values: FloatArray) -> FloatArray:
     """Return the edges of intervals, rising, such that each of the given values has an interval
     that contains no other number: for a value v, the edges are v and the next larger float."""
     with np.errstate(over="ignore"):
-        both = np.concatenate([values, np.nextafter(values, np.inf)])
-    return np.unique(both[both > -np.inf])
+        edges = np.concatenate([values, np.nextafter(values, np.inf)])
+    return np.unique(edges[edges > -np.inf])
 
 
 # Cached: all columns of an outcome have the same number of draws, and so the same arguments.
 @lru_cache(maxsize=64)
 def _quantiles(bins: int, draws: int) -> FloatArray:
-    """Return the quantiles (between 0 and 1) at which the numbers of a column are cut into `bins`
-    intervals: geometrically spaced in both tails, evenly between the tails.
-    """
+    """Return the quantiles at which numbers are cut into `bins` intervals, fine in both tails."""
     # The outermost interval of a tail holds 4 draws.
     first, share = 4 / draws, tuning.SHARE_OF_TAILS
     # Between the tails there are at most 192 intervals. Any further intervals lie in the tails,
@@ -289,10 +274,7 @@ def short_edges(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
 
 
 def _short(edge: float, room: float) -> float:
-    """Round an edge to few decimals, which moves it by at most a tenth of `room`.
-
-    room: distance to the nearest neighbouring edge.
-    """
+    """Round an edge to few decimals, which moves it by at most a tenth of `room`."""
     if room == math.inf:  # the distance overflows
         return edge
     digits = 1 - math.floor(math.log10(room)) if room > 0 else 17
@@ -326,22 +308,16 @@ def _interval_words(name: str, low: float, high: float) -> str:
 
 
 def _bound(edge: float) -> tuple[float, bool]:
-    """Return (number, is_above): the number to write for an edge, and whether the edge is the next
-    float above that number. In that case an event is written as `> number` instead of `≥ edge`.
-    """
+    """Return the number to write for an edge, and whether the edge is the next float above it."""
     if math.isfinite(edge):
-        before = math.nextafter(edge, -math.inf)
-        if len(number_word(before)) < len(number_word(edge)):
-            return before, True
+        number = math.nextafter(edge, -math.inf)
+        if len(number_word(number)) < len(number_word(edge)):
+            return number, True
     return edge, False
 
 
 def _alternatives(start: str, parts: Sequence[str]) -> str:
-    """Join the alternatives of an event in words, such as `output > 7, output is 1 or 4`.
-
-    start: the beginning of an alternative that is a single value, such as `output is `. It is
-        written only once.
-    """
+    """Join the alternatives of an event in words, such as `output > 7, output is 1 or 4`."""
     points = [part.removeprefix(start) for part in parts if part.startswith(start)]
     ranges = [part for part in parts if not part.startswith(start)]
     if len(points) > MAX_LISTED_ITEMS:

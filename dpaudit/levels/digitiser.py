@@ -44,7 +44,7 @@ class Digitiser:
     values: NDArray[Any]
     # Holds the grid once it is made, at the first long call: an empty list, [grid], or [None] if no
     # grid is possible.
-    _made: list[_Grid | None] = field(default_factory=list, init=False, repr=False)
+    _grids: list[_Grid | None] = field(default_factory=list, init=False, repr=False)
 
     def __call__(self, numbers: FloatArray) -> NDArray[Any]:
         """Return, for every number, the small integer `values[k]`, where k is the index of the
@@ -70,25 +70,21 @@ class Digitiser:
         reached = np.empty(len(self.edges) + 2, dtype=np.int64)
         reached[0], reached[-1] = len(numbers), 0
         above = np.empty(len(numbers), dtype=np.bool_)
-        for place, edge in enumerate(self.edges):
-            reached[place + 1] = np.count_nonzero(np.greater_equal(numbers, edge, out=above))
+        for index, edge in enumerate(self.edges):
+            reached[index + 1] = np.count_nonzero(np.greater_equal(numbers, edge, out=above))
         return np.bincount(self.values, weights=-np.diff(reached), minlength=values).astype(
             np.int64
         )
 
     def _grid(self, numbers: int) -> _Grid | None:
-        """Return the grid for fast look-up; None if a binary search is faster, or if no grid is
-        possible.
-
-        numbers: how many numbers will be looked up.
-        """
-        if not self._made:
+        """Return the grid for fast look-up; None if a binary search is faster."""
+        if not self._grids:
             # If there are fewer numbers than the look-up grid would have cells, making the grid
             # would take longer than finding the numbers by binary search.
             if numbers < _CELLS_PER_EDGE * len(self.edges):
                 return None
-            self._made.append(_make_grid(self.edges, self.values))
-        return self._made[0]
+            self._grids.append(_make_grid(self.edges, self.values))
+        return self._grids[0]
 
     def __reduce__(self) -> tuple[type[Digitiser], tuple[FloatArray, NDArray[Any]]]:
         """Pickle the edges and values without the grid for fast look-up. The grid is many times
@@ -96,14 +92,14 @@ class Digitiser:
         return Digitiser, (self.edges, self.values)
 
     def _compared(self, numbers: FloatArray) -> NDArray[np.intp]:
-        place = np.zeros(len(numbers), dtype=np.uint8)
+        interval = np.zeros(len(numbers), dtype=np.uint8)
         above = np.empty(len(numbers), dtype=np.bool_)
         as_bytes = above.view(np.uint8)  # sums of two arrays of one type take half of the time
         for edge in self.edges:
             np.greater_equal(numbers, edge, out=above)
-            place += as_bytes
+            interval += as_bytes
         # `take` is seven times slower with indices of another type than `intp`.
-        return place.astype(np.intp)
+        return interval.astype(np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,13 +129,13 @@ class _Grid:
     def look_up(self, numbers: FloatArray, edges: FloatArray, values: NDArray[Any]) -> NDArray[Any]:
         depth, cells = self.edges.shape
         cell = _cell(numbers, self.scale, self.shift, cells)
-        place = cell * (depth + 1)
+        index = cell * (depth + 1)
         for edge in self.edges:
-            place += numbers >= edge.take(cell)
-        result: NDArray[Any] = self.values.take(place)
+            index += numbers >= edge.take(cell)
+        result: NDArray[Any] = self.values.take(index)
         if self.crowded is not None:
-            rest = np.flatnonzero(self.crowded.take(cell))
-            result[rest] = values[np.searchsorted(edges, numbers[rest], side="right")]
+            crowded = np.flatnonzero(self.crowded.take(cell))
+            result[crowded] = values[np.searchsorted(edges, numbers[crowded], side="right")]
         return result
 
 
@@ -160,9 +156,9 @@ def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:
     shift = 1 - float(edges[0]) * scale
     if not (math.isfinite(width) and math.isfinite(scale) and math.isfinite(shift)):
         return None
-    place = _cell(edges, scale, shift, cells)
-    below = np.searchsorted(place, np.arange(cells), side="left")
-    upto = np.searchsorted(place, np.arange(cells), side="right")
+    cell = _cell(edges, scale, shift, cells)
+    below = np.searchsorted(cell, np.arange(cells), side="left")
+    upto = np.searchsorted(cell, np.arange(cells), side="right")
     inside = upto - below
     depth = min(int(inside.max()), _MAX_EDGES_PER_CELL)
     nth = np.arange(depth)[:, None]

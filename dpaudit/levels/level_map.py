@@ -30,7 +30,7 @@ HALF = FOLDS // 2
 
 
 class CellCounter(Protocol):
-    """A fixed counter of outcomes by cell (group of outcomes); it can be pickled. Cells may
+    """A fixed counter of outcomes by cell; it can be pickled. Cells may
     overlap: an outcome may count in several cells.
 
     levels: number of cells.
@@ -46,7 +46,7 @@ class CellCounter(Protocol):
 
 
 class LevelMap(CellCounter, Protocol):
-    """A fixed map from outcomes to levels (ordered groups); it can be pickled.
+    """A fixed map from outcomes to levels; it can be pickled.
 
     levels: number of levels. The last level is for outcomes of a kind that learning never saw, and
         has no place in the order.
@@ -56,12 +56,12 @@ class LevelMap(CellCounter, Protocol):
     def levels(self) -> int: ...
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        """Return the level (group of outcomes) of every outcome: (size,)."""
+        """Return the level of every outcome: (size,)."""
         ...
 
     def tally(self, outcomes: Outcomes) -> IntArray:
-        """Return the number of outcomes at each level (group of outcomes): (levels,). Outcomes are
-        mapped in pieces, so that arrays stay in the processor's cache.
+        """Return the number of outcomes at each level: (levels,). Outcomes are mapped in pieces, so
+        that arrays stay in the processor's cache.
         """
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
@@ -69,8 +69,7 @@ class LevelMap(CellCounter, Protocol):
         return counts
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        """Return in words the event that an outcome has one of the chosen levels (groups of
-        outcomes).
+        """Return in words the event that an outcome has one of the chosen levels.
 
         chosen: (levels,), True for a chosen level.
         """
@@ -85,7 +84,7 @@ class LevelMap(CellCounter, Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouped(LevelMap):
-    """A level map whose levels are unions of the levels (groups of outcomes) of another map.
+    """A level map whose levels are unions of the levels of another map.
 
     cells: the other map.
     group: (cells.levels,), the new level of each level of `cells`.
@@ -125,8 +124,8 @@ def by_input(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_])
     counter: counts outcomes by cell.
     is_d1: (size,), whether each outcome was made on d1.
     """
-    each = (counter.tally(outcomes.take(np.flatnonzero(arm))) for arm in (is_d1, ~is_d1))
-    return np.stack(list(each), axis=1)
+    tallies = (counter.tally(outcomes.take(np.flatnonzero(arm))) for arm in (is_d1, ~is_d1))
+    return np.stack(list(tallies), axis=1)
 
 
 def is_continuous(numbers: FloatArray) -> bool:
@@ -247,8 +246,8 @@ def tail_refined(smallest: float) -> FloatArray:
 
 
 def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
-    """Divide cells into levels (groups of cells with neighbouring scores). Return the level of
-    every cell under every fit, (fits, cells), and the number of levels.
+    """Divide cells into levels. Return the level of every cell under every fit, (fits, cells), and
+    the number of levels.
 
     scores: (fits, cells), the score of each cell under each fit. The last fit, to all draws,
         decides where levels are cut.
@@ -268,29 +267,23 @@ def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
 
 
 def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
-    """Return the number of draws by level (group of outcomes) and input, (levels + 1, 2). The level
-    of a draw is the level of its cell under the fit to all other folds, so the draw did not
-    influence its own level. The last level is for unseen outcomes.
+    """Return the number of draws by level and input, (levels + 1, 2). The level of a draw is the
+    level of its cell under the fit to all other folds, so the draw did not influence its own level.
+    The last level is for unseen outcomes.
 
     level: (folds, cells), for each fold, the level of each cell under the fit to all other folds.
     counts: (folds, cells + 1, 2), draws by fold, cell and input; the last cell is for unseen
         outcomes.
     levels: number of levels, without the last.
     """
-    place = np.append(level, np.full((len(level), 1), levels), axis=1).ravel()
+    index = np.append(level, np.full((len(level), 1), levels), axis=1).ravel()
     total = np.zeros((levels + 1, 2), dtype=np.int64)
-    np.add.at(total, place, counts.reshape(-1, 2))
+    np.add.at(total, index, counts.reshape(-1, 2))
     return total
 
 
 def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return (starts, ends), both (fits, cells). For each fit and each cell (group of outcomes),
-    `starts` holds the share of draws in cells with a smaller score under this fit, `ends` the share
-    of draws in cells with a smaller or equal score.
-
-    scores: (fits, cells), the score of each cell under each fit.
-    masses: (cells,), number of draws in each cell.
-    """
+    """Return the shares of draws with smaller, and with smaller or equal, scores: (fits, cells)."""
     order = np.argsort(scores, axis=1)
     ordered, upto = np.take_along_axis(scores, order, 1), np.cumsum(masses[order], axis=1)
     apart = ordered[:, 1:] != ordered[:, :-1]

@@ -31,8 +31,7 @@ MIN_REPEATS = 2
 # outside the most frequent entry of a column, or outside the outputs that are counted; and with the
 # share of a log-likelihood or bound that decision trees can add.
 SMALL_SHARE = 0.02
-# Largest number of levels (groups of outcomes) of an order. Orders of single values and of rare
-# outputs may have more.
+# Largest number of levels of an order. Orders of single values and of rare outputs may have more.
 MAX_LEVELS = 64
 
 # Limits on numbers of draws: the constants down to the next heading.
@@ -96,8 +95,8 @@ PAIR_TEST_ALPHA = 0.001
 # From here to the end of the file, the constants are numbers of groups, of best choices, and of the
 # items that the description of an event lists.
 
-# Number of groups into which the ordered values of a column, or the ordered levels (groups of
-# outcomes), are joined. Each group contains neighbours, and about the same number of draws.
+# Number of groups into which the ordered values of a column, or the ordered levels, are joined.
+# Each group contains neighbours, and about the same number of draws.
 VALUE_GROUPS = 8
 # Columns, scorers and refitted scores are ranked; this number of the best of each kind is kept for
 # further use.

@@ -1,4 +1,4 @@
-"""Smoothing of counts over ordered levels (groups of outcomes).
+"""Smoothing of counts over ordered levels.
 
 In raw counts, by luck, some part of a flat tail always looks more informative than the rest of it.
 So the log-odds of d1 by level are fitted as a sum of ramps. A ramp is flat, then linear between two
@@ -44,9 +44,9 @@ def softplus(log_odds: FloatArray) -> FloatArray:
 # A ramp rises from 0 to 1. One of these offsets is added to it: with -½ it rises from -½ to ½, with
 # 0 from 0 to 1, with -1 from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
-# A ramp may start or end anywhere within a level (group of outcomes). So the level in which it
-# starts or ends is cut into this odd number of equal parts, and the ramp is averaged over starts or
-# ends in the middle of each part.
+# A ramp may start or end anywhere within a level. So the level in which it starts or ends is cut
+# into this odd number of equal parts, and the ramp is averaged over starts or ends in the middle of
+# each part.
 _PARTS_OF_LEVEL = 5
 # A ramp is averaged with the ramps whose ends are at most this number of levels from its ends.
 _NEIGHBOURS = 6
@@ -56,7 +56,7 @@ _MAX_STEP = 3.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Smoothed:
-    """Smoothed counts by level (group of outcomes).
+    """Smoothed counts by level.
 
     draws: (levels, 2), expected draws of d1 and of d2; at each level, their sum is the number of
         draws there.
@@ -74,7 +74,7 @@ def smoothed(
     counts: NDArray[np.int64] | FloatArray,
     position: FloatArray | None = None,
 ) -> Smoothed:
-    """Smooth counts over levels (groups of outcomes). Return the better of two fits of the log-odds
+    """Smooth counts over levels. Return the better of two fits of the log-odds
     of d1: a sum of ramps, or a sum of ramps and a multiple of `position`. Better means a larger
     log-likelihood minus the cost of the terms.
 
@@ -90,9 +90,8 @@ def smoothed(
 
 
 def log_odds(counts: NDArray[np.int64]) -> FloatArray:
-    """Return smoothed log-odds of d1 by level (group of outcomes), for several arrays of counts:
-    (…, levels). The log-odds of each array are a sum of ramps: functions that are flat, then
-    linear, then flat.
+    """Return smoothed log-odds of d1 by level, for several arrays of counts: (…, levels). The
+    log-odds of each array are a sum of ramps: functions that are flat, then linear, then flat.
 
     counts: (…, levels, 2), ordered from d2 to d1.
     """
@@ -111,9 +110,7 @@ def log_odds(counts: NDArray[np.int64]) -> FloatArray:
 def _best_fit(
     counts: NDArray[np.int64] | FloatArray, position: FloatArray | None
 ) -> tuple[FloatArray, float, bool]:
-    """Return (log_odds, worth, follows) of the better fit: its log-odds of d1, (levels,), its
-    log-likelihood minus the cost of the terms, and whether `position` is a term.
-    """
+    """Return the log-odds of the better fit, its worth, and whether `position` is a term."""
     ramps = _ramps(len(counts))
     fits = [(*_Fits(ramps, counts[None])(), False)]
     if position is not None:
@@ -124,8 +121,8 @@ def _best_fit(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ramps:
-    """All ramps over some levels (groups of outcomes). Ramp r is 0 up to level start[r], rises
-    linearly, and is 1 from level end[r] on.
+    """All ramps over some levels. Ramp r is 0 up to level start[r], rises linearly, and is 1 from
+    level end[r] on.
 
     rise: (levels, ramps), the height of each ramp at each level.
     squared: rise².
@@ -140,10 +137,10 @@ class _Ramps:
 @lru_cache(maxsize=128)
 def _ramps(levels: int) -> _Ramps:
     if levels < MAX_LEVELS:  # ramps over fewer levels are the ramps that end within these
-        most = _ramps(MAX_LEVELS)
-        inside = most.end < levels
-        rise = np.ascontiguousarray(most.rise[:levels, inside])
-        return _Ramps(most.start[inside], most.end[inside], rise, rise**2)
+        full = _ramps(MAX_LEVELS)
+        inside = full.end < levels
+        rise = np.ascontiguousarray(full.rise[:levels, inside])
+        return _Ramps(full.start[inside], full.end[inside], rise, rise**2)
     start, end = np.triu_indices(levels, 1)
     # The middles of the equal parts of a level, relative to the middle of the level: -0.4 to 0.4.
     middles = (np.arange(_PARTS_OF_LEVEL) - _PARTS_OF_LEVEL // 2) / _PARTS_OF_LEVEL
@@ -163,8 +160,8 @@ class _Fits:
     counts. All are fitted together, by calling the object once.
 
     Terms are added one at a time: each time, the term that raises the likelihood most. Terms are
-    ramps (flat, then linear, then flat), a constant and, if given, the position. All regressions
-    that still grow have the same number of terms, so that one array holds them.
+    ramps, a constant and, if given, the position. All regressions that still grow have the same
+    number of terms, so that one array holds them.
     """
 
     def __init__(
@@ -173,22 +170,16 @@ class _Fits:
         counts: NDArray[np.int64] | FloatArray,
         position: FloatArray | None = None,
     ) -> None:
-        """Prepare the regressions, one for each array of counts.
-
-        ramps: all ramps (flat, then linear, then flat) that may be terms.
-        counts: (fits, levels, 2), draws by level and input.
-        position: (levels,), a number for each level, such as its mean score. A multiple of it may
-            be a term. Allowed only for a single fit. None: no such term.
-        """
+        """Prepare the regressions, one for each array of counts; `position` is for one only."""
         self._ramps = ramps
         self._ahead = counts[..., 0].astype(np.float64)
         self._draws = counts.sum(axis=2).astype(np.float64)
         fits, levels = self._draws.shape
-        self._others = np.ones((1, levels))
+        self._plain_terms = np.ones((1, levels))
         if position is not None:
             along = _centred(position, self._ahead[0], self._draws[0])
             usual = np.sqrt((self._draws[0] @ along**2) / max(1.0, self._draws.sum()))
-            self._others = np.stack([along / max(float(usual), TINY), self._others[0]])
+            self._plain_terms = np.stack([along / max(float(usual), TINY), self._plain_terms[0]])
         # State of the regressions that may still get terms. `_growing`: their indices. `_terms`:
         # the value of each term at each level. `_heights`: the coefficients. `_chosen`: for each
         # term, the index of its ramp (flat, then linear, then flat; -1 if the term is no ramp) and
@@ -198,31 +189,24 @@ class _Fits:
         self._chosen = np.empty((fits, 0, 2))
 
     def __call__(self) -> tuple[FloatArray, FloatArray]:
-        """Fit the regressions. Return two arrays: the log-odds of d1 by level (group of outcomes),
-        (fits, levels); and the log-likelihood minus the cost of the terms in nats, (fits,). The
-        log-odds are averaged over fits whose ramps (flat, then linear, then flat) have nearby ends.
-        """
+        """Return the log-odds of d1, (fits, levels), and the worth of each fit, in nats."""
         result, worth = np.zeros_like(self._draws), np.zeros(len(self._draws))
         while len(self._growing):
             fitted = _products(self._terms, self._heights)
-            before, parts = self._growing, (self._terms, self._heights, self._chosen)
+            growing, parts = self._growing, (self._terms, self._heights, self._chosen)
             grows = self._grow(fitted)
-            for place in np.flatnonzero(~grows):
-                fit, (terms, heights, chosen) = before[place], (part[place] for part in parts)
+            for index in np.flatnonzero(~grows):
+                fit, (terms, heights, chosen) = growing[index], (part[index] for part in parts)
                 ahead, draws = self._ahead[fit], self._draws[fit]
                 result[fit] = _averaged(self._ramps, ahead, draws, chosen, terms, heights)
                 costs = 1 + tuning.GAIN_OF_CHOICE * (chosen[:, 0] >= 0)
-                worth[fit] = _likelihoods(ahead, draws, fitted[place]) - costs.sum()
+                worth[fit] = _likelihoods(ahead, draws, fitted[index]) - costs.sum()
         return result, worth
 
     def _grow(self, fitted: FloatArray) -> NDArray[np.bool_]:
-        """Add to each regression the term that raises its likelihood most. Drop the regressions
-        that no term raises enough. Return a mask of the regressions that grew: (growing fits,).
-
-        fitted: (growing fits, levels), the present log-odds.
-        """
+        """Add to each regression the term that raises its likelihood most; return which grew."""
         ahead, draws = self._ahead[self._growing], self._draws[self._growing]
-        (ramp, offset, by_ramp), (other, by_other) = self._scores(ahead, draws, fitted)
+        (ramp, offset, by_ramp), (other_term, by_other) = self._scores(ahead, draws, fitted)
         best = np.full(len(ramp), -np.inf)
         heights = np.zeros((len(ramp), self._heights.shape[1] + 1))
         term, chosen = np.ones_like(fitted), np.tile([-1.0, 0.0], (len(ramp), 1))
@@ -233,7 +217,7 @@ class _Fits:
         # term is not fitted if its statistic is at most the least gain (`GAIN_OF_RAMP`).
         for score, tried, cost, names in (
             (by_ramp, rises, tuning.GAIN_OF_CHOICE, np.stack([ramp, offset], axis=1)),
-            (by_other, self._others[other], 0.0, chosen.copy()),
+            (by_other, self._plain_terms[other_term], 0.0, chosen.copy()),
         ):
             some = np.flatnonzero(score > tuning.GAIN_OF_RAMP)
             terms = np.concatenate([self._terms[some], tried[some][:, :, None]], axis=2)
@@ -246,69 +230,58 @@ class _Fits:
             term[here], chosen[here] = tried[here], names[here]
             is_enough[here] = gain[better] >= tuning.GAIN_OF_RAMP
         self._growing, self._heights = self._growing[is_enough], heights[is_enough]
-        kept = [self._terms[is_enough], term[is_enough][:, :, None]]
-        self._terms = np.concatenate(kept, axis=2)
-        kept = [self._chosen[is_enough], chosen[is_enough][:, None]]
-        self._chosen = np.concatenate(kept, axis=1)
+        parts = [self._terms[is_enough], term[is_enough][:, :, None]]
+        self._terms = np.concatenate(parts, axis=2)
+        parts = [self._chosen[is_enough], chosen[is_enough][:, None]]
+        self._chosen = np.concatenate(parts, axis=1)
         return is_enough
 
     def _scores(
         self, ahead: FloatArray, draws: FloatArray, fitted: FloatArray
     ) -> tuple[tuple[Indices, FloatArray, FloatArray], tuple[Indices, FloatArray]]:
-        """Find two candidates for the next term of each fit: the best ramp (flat, then linear, then
-        flat), and the best of the other terms (the constant and the position). The best term has
-        the largest score statistic, which is about twice its gain in log-likelihood.
-
-        Return ((ramp, offset, statistic), (term, statistic)), arrays of shape (fits,). `ramp` and
-        `term` are indices. `offset` is added to the ramp: -½, for example, makes it rise from -½ to
-        ½.
-
-        ahead, draws, fitted: (fits, levels), draws of d1, draws of both inputs, and present
-            log-odds.
-        """
+        """Return the best ramp, and the best other term, of each fit by the score statistic."""
         share = probability(fitted)
         left, weight = ahead - draws * share, draws * share * (1 - share) + TINY
         rise, total = self._ramps.rise, left.sum(axis=1)
         slope, bend = _with_ramps(left, rise), _with_ramps(weight, self._ramps.squared)
         along, mass = _with_ramps(weight, rise), weight.sum(axis=1)
-        others = self._others
-        other_bend = (weight[:, None] * others**2).sum(axis=2)
+        plain_terms = self._plain_terms
+        other_bend = (weight[:, None] * plain_terms**2).sum(axis=2)
         if self._terms.shape[2]:
             weighted = weight[:, :, None] * self._terms
             information = np.einsum("blj,blk->bjk", self._terms, weighted)
             inverse = np.linalg.inv(information + TINY * np.eye(weighted.shape[2]))
             parts = [_with_ramps(part, rise) for part in np.moveaxis(weighted, 2, 0)]
             shared = np.stack(parts, axis=1)
-            apart, own = np.einsum("bjk,bkr->bjr", inverse, shared), weighted.sum(axis=1)
+            apart, term_mass = np.einsum("bjk,bkr->bjr", inverse, shared), weighted.sum(axis=1)
             bend -= (shared * apart).sum(axis=1)
-            along -= np.einsum("bj,bjr->br", own, apart)
-            mass -= np.einsum("bj,bjk,bk->b", own, inverse, own)
-            of_others = (weighted[:, None] * others[:, :, None]).sum(axis=2)
+            along -= np.einsum("bj,bjr->br", term_mass, apart)
+            mass -= np.einsum("bj,bjk,bk->b", term_mass, inverse, term_mass)
+            of_others = (weighted[:, None] * plain_terms[:, :, None]).sum(axis=2)
             other_bend -= np.einsum("boj,bjk,bok->bo", of_others, inverse, of_others)
         scores = np.empty((len(left), len(_OFFSETS), rise.shape[1]))
-        for place, offset in enumerate(_OFFSETS):
+        for row, offset in enumerate(_OFFSETS):
             rising = np.maximum(slope + offset * total[:, None], 0.0)
             spread = bend + 2 * offset * along + offset**2 * mass[:, None]
-            scores[:, place] = _statistic(rising, spread)
+            scores[:, row] = _statistic(rising, spread)
         flat, every = scores.reshape(len(left), -1), np.arange(len(left))
         best = flat.argmax(axis=1)
-        place, ramp = np.divmod(best, rise.shape[1])
-        other_scores = _statistic((left[:, None] * others).sum(axis=2), other_bend)
-        other = other_scores.argmax(axis=1)
-        return (ramp, _OFFSETS[place], flat[every, best]), (other, other_scores[every, other])
+        row, ramp = np.divmod(best, rise.shape[1])
+        other_scores = _statistic((left[:, None] * plain_terms).sum(axis=2), other_bend)
+        other_term = other_scores.argmax(axis=1)
+        return (ramp, _OFFSETS[row], flat[every, best]), (
+            other_term,
+            other_scores[every, other_term],
+        )
 
 
 def _statistic(slope: FloatArray, bend: FloatArray) -> FloatArray:
-    """Return Rao's score statistic of terms that a regression may add: about twice the gain in
-    log-likelihood. It is 0 for a term that is a linear function of the present terms.
-    """
+    """Return Rao's score statistic of new terms: about twice the gain in log-likelihood."""
     return np.asarray(slope**2 / np.maximum(bend, 1e-6) * (bend > 1e-6))
 
 
 def _with_ramps(left: FloatArray, rise: FloatArray) -> FloatArray:
-    """Return the matrix product left · rise. It is computed in pieces of few rows: for a large
-    product, BLAS would start threads, which is slow on busy cores.
-    """
+    """Return left · rise, in pieces: for a large product, BLAS would start threads."""
     rows = max(1, MAX_BLAS_PRODUCTS // rise.size)
     if len(left) <= rows:
         return left @ rise
@@ -327,28 +300,20 @@ def _likelihoods(ahead: FloatArray, draws: FloatArray, fitted: FloatArray) -> Fl
 def _maximised(
     ahead: FloatArray, draws: FloatArray, terms: FloatArray, heights: FloatArray
 ) -> FloatArray:
-    """Return the coefficients with the largest likelihood in a model of the log-odds of d1, for
-    every fit: (fits, terms). They are found by Newton's method.
-
-    ahead: (fits, levels), draws of d1 by level (group of outcomes).
-    draws: (fits, levels), draws of both inputs by level.
-    terms: (fits, levels, terms), value of each term of the model at each level.
-    heights: (fits, terms - 1), the coefficients before the last term was added. The search starts
-        from them, and from 0 for the last term.
-    """
+    """Return the coefficients with the largest likelihood, (fits, terms), by Newton's method."""
     result = np.column_stack([heights, np.zeros(len(heights))])
-    rest = np.arange(len(result))
+    unfinished = np.arange(len(result))
     for _ in range(NEWTON_STEPS):
-        if not len(rest):
+        if not len(unfinished):
             break
-        own = terms[rest]
-        share = probability(_products(own, result[rest]))
-        weight = draws[rest] * share * (1 - share) + TINY
-        bend = np.einsum("blj,blk->bjk", own, weight[:, :, None] * own)
-        slope = np.einsum("blk,bl->bk", own, ahead[rest] - draws[rest] * share)
-        step = np.linalg.solve(bend + 1e-6 * np.eye(own.shape[2]), slope[:, :, None])[:, :, 0]
-        result[rest] += np.clip(step, -_MAX_STEP, _MAX_STEP)
-        rest = rest[np.abs(step).max(axis=1) >= STEP_TOLERANCE]
+        design = terms[unfinished]
+        share = probability(_products(design, result[unfinished]))
+        weight = draws[unfinished] * share * (1 - share) + TINY
+        bend = np.einsum("blj,blk->bjk", design, weight[:, :, None] * design)
+        slope = np.einsum("blk,bl->bk", design, ahead[unfinished] - draws[unfinished] * share)
+        step = np.linalg.solve(bend + 1e-6 * np.eye(design.shape[2]), slope[:, :, None])[:, :, 0]
+        result[unfinished] += np.clip(step, -_MAX_STEP, _MAX_STEP)
+        unfinished = unfinished[np.abs(step).max(axis=1) >= STEP_TOLERANCE]
     return result
 
 
@@ -360,41 +325,29 @@ def _averaged(
     terms: FloatArray,
     heights: FloatArray,
 ) -> FloatArray:
-    """Return the log-odds of d1 by level (group of outcomes), (levels,). Each ramp is replaced by a
-    mean of ramps whose starts and ends are within six levels of its own, weighted by likelihood.
-
-    chosen: (terms, 2), the index of the ramp of each term (-1 if the term is no ramp), and the
-        number that is added to the ramp.
-    terms, heights: (levels, terms) and (terms,), the terms by level, and their coefficients.
-    """
+    """Return log-odds, (levels,), with each ramp replaced by a mean of ramps with near ends."""
     fitted = terms @ heights
     total = fitted.copy()
-    for place in np.flatnonzero(chosen[:, 0] >= 0):
-        ramp, offset = int(chosen[place, 0]), chosen[place, 1]
-        height, own = heights[place], terms[:, place]
+    for index in np.flatnonzero(chosen[:, 0] >= 0):
+        ramp, offset = int(chosen[index, 0]), chosen[index, 1]
+        height, rise = heights[index], terms[:, index]
         near = (np.abs(ramps.start - ramps.start[ramp]) <= _NEIGHBOURS) & (
             np.abs(ramps.end - ramps.end[ramp]) <= _NEIGHBOURS
         )
-        others = ramps.rise[:, near] + offset
-        fits = (fitted - height * own)[:, None] + height * others
+        nearby = ramps.rise[:, near] + offset
+        fits = (fitted - height * rise)[:, None] + height * nearby
         likelihood = ahead @ fits - draws @ softplus(fits)
         weight = np.exp(likelihood - likelihood.max())
         # Ramps near the chosen ramp are averaged with their likelihoods as weights. Likelihoods
         # below a thousandth of the largest count as 0. So the mean is exactly flat where the likely
         # ramps are flat.
         weight[weight < 1e-3] = 0.0
-        total += height * (others @ (weight / weight.sum()) - own)
+        total += height * (nearby @ (weight / weight.sum()) - rise)
     return np.asarray(total)
 
 
 def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> FloatArray:
-    """Add a constant to `position`, so that the result, as log-odds of d1, predicts the observed
-    number of draws of d1.
-
-    position: log-odds of d1 by level (group of outcomes), except for an unknown constant.
-    ahead: draws of d1 by level.
-    draws: draws of both inputs by level.
-    """
+    """Add a constant to `position`, so that it predicts the observed number of draws of d1."""
     for _ in range(NEWTON_STEPS):
         share = probability(position)
         step = float((ahead - draws * share).sum() / max(TINY, draws @ (share * (1 - share))))

@@ -26,8 +26,8 @@ from dpaudit.levels.shrinkage import GAP, GRID
 _EM_STEPS = 10
 # A row is a list of related places, such as the entries of a sequence. The probability that the
 # log-ratio jumps from one place of a row to the next is limited to the range from this number to 1
-# minus this number. Two weights, of constant and of drifting stretches (runs of places without a
-# jump), are increased by this number, so that neither of them becomes 0.
+# minus this number. Two weights, of constant and of drifting stretches, are increased by this
+# number, so that neither of them becomes 0.
 _MIN_PROBABILITY = 1e-3
 # Largest number of places in a stretch: neighbouring places, such as entries of a sequence, between
 # which the log-ratio does not jump. The number of stretches grows with this limit, and so does the
@@ -51,8 +51,8 @@ def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> Flo
     stretches = _Stretches.of(rows)
     # Number of fits that are smoothed together, limited by memory.
     together = max(1, MAX_FLOATS // (len(stretches.row) * len(GRID)))
-    some = [slice(start, start + together) for start in range(0, len(estimates), together)]
-    return np.concatenate([_expected(estimates[one], variance[one], stretches) for one in some])
+    parts = [slice(start, start + together) for start in range(0, len(estimates), together)]
+    return np.concatenate([_expected(estimates[part], variance[part], stretches) for part in parts])
 
 
 def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches) -> FloatArray:
@@ -95,14 +95,14 @@ class _Stretches:
     def of(cls, rows: IntArray) -> _Stretches:
         lengths = (rows >= 0).sum(axis=1)
         order = np.argsort(-lengths, kind="stable")
-        parts, ending, before = [], [], 0
+        parts, ending, count = [], [], 0
         for end in range(int(lengths.max())):
             having, starts = int((lengths > end).sum()), np.arange(end + 1)[-_MAX_STRETCH:]
             row = np.repeat(np.arange(having), len(starts))
             parts.append((row, np.tile(starts, having), np.full(len(row), end)))
-            ending.append((slice(before, before + len(row)), having))
-            before += len(row)
-        row, start, last = (np.concatenate(one) for one in zip(*parts, strict=True))
+            ending.append((slice(count, count + len(row)), having))
+            count += len(row)
+        row, start, last = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return cls(rows[order, : len(ending)], lengths[order], row, start, last, tuple(ending))
 
     @property
@@ -119,64 +119,46 @@ class _Stretches:
 
     @property
     def half(self) -> FloatArray:
-        """Half of the distance from the first to the last place of each stretch (run of consecutive
-        places): (stretches,). It is at least ½, also for a stretch of one place.
-        """
+        """Half of the distance from the first to the last place of each stretch, at least ½."""
         return np.maximum((self.end - self.start) / 2, 0.5)
 
     def summed(self, numbers: FloatArray) -> FloatArray:
-        """Return, for each fit, the sum of `numbers` over the places of each stretch: (fits,
-        stretches). A stretch is a run of consecutive places in one row; `row`, `start` and `end`
-        say where it lies.
-
-        numbers: (fits, rows, length), for each fit, a number at every place of every row.
-        """
+        """Return the sums of `numbers` over the places of each stretch: (fits, stretches)."""
         upto = np.cumsum(numbers, axis=2)
         upto = np.concatenate([np.zeros_like(upto[:, :, :1]), upto], axis=2)
         return upto[:, self.row, self.end + 1] - upto[:, self.row, self.start]
 
     def spread(self, numbers: FloatArray) -> FloatArray:
-        """Return, for every place of every row, the sum of `numbers` over the stretches that
-        contain the place: (fits, rows, length). A stretch is a run of consecutive places in one
-        row.
-
-        numbers: (fits, stretches), for each fit, a number for every stretch of any row.
-        """
+        """Return at every place the sum of `numbers` over the stretches that contain it."""
         fits, (rows, length) = len(numbers), self.rows.shape
         change = np.zeros((fits, rows, length + 1))
-        for fit, own in enumerate(numbers):
-            np.add.at(change[fit], (self.row, self.start), own)
-            np.add.at(change[fit], (self.row, self.end + 1), -own)
+        for fit, values in enumerate(numbers):
+            np.add.at(change[fit], (self.row, self.start), values)
+            np.add.at(change[fit], (self.row, self.end + 1), -values)
         return np.cumsum(change, axis=2)[:, :, :length]
 
     def chances(self, worth: FloatArray, chance: FloatArray) -> FloatArray:
-        """Return the posterior probability of every stretch (run of consecutive places), (fits,
-        stretches). It is the probability that log-ratios jump before the first place of the stretch
-        and after its last place, but not between two of its places. No jump is needed at an end of
-        the row.
-
-        worth: (fits, stretches), log-likelihood of the estimates in each stretch.
-        chance: (fits,), probability of a jump from one place to the next.
-        """
+        """Return the posterior probability of every stretch: (fits, stretches)."""
         fits, (rows, length) = len(worth), self.rows.shape
         jumps, stays = np.log(chance)[:, None], np.log1p(-chance)[:, None]
         worth = worth + (self.end - self.start) * stays
         # Forward-backward algorithm. `before` holds the log-likelihood of all places of a row
-        # before a position; `after` holds the log-likelihood of all places after a stretch (run of
-        # places).
+        # before a position; `after` holds the log-likelihood of all places after a stretch.
         before, after = np.zeros((fits, rows, length + 1)), np.full_like(worth, -np.inf)
-        for end, (own, having) in enumerate(self.ending):
+        for end, (ending, having) in enumerate(self.ending):
             here = before[:, :having, max(0, end + 1 - _MAX_STRETCH) : end + 1]
-            here = here + worth[:, own].reshape(here.shape)
+            here = here + worth[:, ending].reshape(here.shape)
             before[:, :having, end + 1] = np.logaddexp.reduce(here, axis=2) + jumps
         behind = np.full((fits, rows, length + 1), -np.inf)
         for end in range(length - 1, -1, -1):
-            own, having = self.ending[end]
+            ending, having = self.ending[end]
             is_last = self.lengths[:having] == end + 1
             next_one = np.where(is_last, 0.0, behind[:, :having, end + 1] + jumps)
             here = behind[:, :having, max(0, end + 1 - _MAX_STRETCH) : end + 1]
-            after[:, own] = np.repeat(next_one, here.shape[2], axis=1)
-            np.logaddexp(here, worth[:, own].reshape(here.shape) + next_one[:, :, None], out=here)
+            after[:, ending] = np.repeat(next_one, here.shape[2], axis=1)
+            np.logaddexp(
+                here, worth[:, ending].reshape(here.shape) + next_one[:, :, None], out=here
+            )
         total = before[:, np.arange(rows), self.lengths] - jumps
         logs = before[:, self.row, self.start] + worth + after - total[:, self.row]
         return np.asarray(np.exp(logs))
@@ -184,10 +166,10 @@ class _Stretches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihoods:
-    """Likelihoods of all stretches (runs of consecutive places). A stretch has two hypotheses. If
-    it is constant, its places have equal log-ratios; if it is drifting, log-ratios change linearly
-    from place to place. Each hypothesis has one likelihood for each value of a grid: the log-ratio
-    in the middle of the stretch is set to this value.
+    """Likelihoods of all stretches. A stretch has two hypotheses. If it is constant, its places
+    have equal log-ratios; if it is drifting, log-ratios change linearly from place to place. Each
+    hypothesis has one likelihood for each value of a grid: the log-ratio in the middle of the
+    stretch is set to this value.
 
     best: (fits, stretches), the largest of these log-likelihoods for each stretch.
     relative: (fits, stretches, 2, grid), the likelihood if the stretch is constant (index 0) or
@@ -202,32 +184,26 @@ class _Likelihoods:
 
     @classmethod
     def of(cls, estimates: FloatArray, weight: FloatArray, stretches: _Stretches) -> _Likelihoods:
-        """Return the likelihoods of all stretches (runs of consecutive places, such as entries of a
-        sequence). Each stretch has likelihoods under two hypotheses: its log-ratio is constant from
-        place to place, or it changes linearly (drifts).
-
-        estimates: (fits, places), estimated log-ratios.
-        weight: (fits, places), inverse variances of the estimates.
-        """
+        """Return the likelihoods of all stretches, constant or drifting."""
         is_there = stretches.inside
         weights = np.where(is_there, weight[:, stretches.rows], 0.0)
         numbers = weights * np.where(is_there, estimates[:, stretches.rows], 0.0)
-        place = np.arange(weights.shape[2])
+        index = np.arange(weights.shape[2])
         # A stretch is a run of consecutive places. Let z run from -1 at its first place to 1 at its
         # last place. The lines below compute Σ w, Σ w z, Σ w z², Σ w x and Σ w x z over each
         # stretch, where x are the estimates and w their weights.
         middle, half = stretches.middle, stretches.half
-        one, first = stretches.summed(weights), stretches.summed(weights * place)
-        second = stretches.summed(weights * place**2)
-        sloped, squared = first - middle * one, second - 2 * middle * first + middle**2 * one
+        total, first = stretches.summed(weights), stretches.summed(weights * index)
+        second = stretches.summed(weights * index**2)
+        sloped, squared = first - middle * total, second - 2 * middle * first + middle**2 * total
         number = stretches.summed(numbers)
-        tilted = (stretches.summed(numbers * place) - middle * number)[..., None] / half[:, None]
+        tilted = (stretches.summed(numbers * index) - middle * number)[..., None] / half[:, None]
         sloped, squared = (sloped / half)[..., None], np.maximum(squared / half**2, 0)[..., None]
-        steady = number[..., None] * GRID - one[..., None] * (GRID**2 / 2)
+        steady = number[..., None] * GRID - total[..., None] * (GRID**2 / 2)
         prior = (tuning.SPREAD_OF_DIFFERENCES * GRID) ** 2
-        rest = tilted - sloped * GRID
-        drift = prior * rest / (1 + prior * squared)
-        drifting = steady + rest * drift / 2 - np.log1p(prior * squared) / 2
+        residual = tilted - sloped * GRID
+        drift = prior * residual / (1 + prior * squared)
+        drifting = steady + residual * drift / 2 - np.log1p(prior * squared) / 2
         logs = np.stack([steady, drifting], axis=2)
         best = logs.max(axis=(2, 3))
         logs -= best[..., None, None]
@@ -236,15 +212,7 @@ class _Likelihoods:
     def posterior(
         self, stretches: _Stretches, law: FloatArray, chance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return two arrays, both (fits, stretches): the posterior probability p of every stretch
-        (run of consecutive places), and p / L. L is the likelihood `relative` of the stretch,
-        averaged with the probabilities in `law`.
-
-        law: (fits, 2, grid), joint probability of the kind of a stretch and of the log-ratio at its
-            midpoint. Log-ratios are equal along the first kind, and change linearly along the
-            second kind.
-        chance: (fits,), probability that log-ratios jump from one place to the next.
-        """
+        """Return the posterior probability of every stretch, alone and over its likelihood."""
         # `einsum` is used, since the threads of a matrix product cost more than they save.
         likelihood = np.einsum("fskg,fkg->fs", self.relative, law)
         chances = stretches.chances(self.best + np.log(likelihood), chance)
@@ -254,17 +222,10 @@ class _Likelihoods:
 def _improved(
     likelihoods: _Likelihoods, stretches: _Stretches, law: FloatArray, chance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return improved values of `law` and `chance`, by one step of EM (expectation maximisation),
-    which raises the likelihood. A stretch is a run of places without a jump. Its log-ratio is
-    constant, or drifts linearly from place to place.
-
-    law: (fits, 2, grid), joint probability of the kind of a stretch (constant, drifting) and of the
-        log-ratio in its middle, on a grid of log-ratios.
-    chance: (fits,), probability of a jump from one place to the next.
-    """
+    """Return better values of `law` and `chance`, by one step of expectation maximisation."""
     chances, relative_posterior = likelihoods.posterior(stretches, law, chance)
-    drawn = np.einsum("fs,fskg->fkg", relative_posterior, likelihoods.relative) * law
-    middles, kinds = drawn.sum(axis=1) + TINY, drawn.sum(axis=2) + _MIN_PROBABILITY
+    joint = np.einsum("fs,fskg->fkg", relative_posterior, likelihoods.relative) * law
+    middles, kinds = joint.sum(axis=1) + TINY, joint.sum(axis=2) + _MIN_PROBABILITY
     middles /= middles.sum(axis=1, keepdims=True)
     kinds /= kinds.sum(axis=1, keepdims=True)
     moves = max(1, int((stretches.lengths - 1).sum()))
@@ -277,19 +238,13 @@ def _improved(
 def _means(
     likelihoods: _Likelihoods, stretches: _Stretches, law: FloatArray, chance: FloatArray
 ) -> FloatArray:
-    """Return the expected log-ratio at every place: (fits, rows, length).
-
-    law: (fits, 2, grid), distribution, on a grid, of the log-ratio at the middle place of a stretch
-        (run of consecutive places): of a constant stretch, along which the log-ratio stays the
-        same, and of a drifting stretch, along which it changes linearly.
-    chance: (fits,), probability that the log-ratio jumps from one place to the next.
-    """
+    """Return the expected log-ratio at every place: (fits, rows, length)."""
     relative_posterior = likelihoods.posterior(stretches, law, chance)[1]
     middle = relative_posterior * np.einsum("fskg,fkg,g->fs", likelihoods.relative, law, GRID)
     drift = relative_posterior * np.einsum(
         "fsg,fg,fsg->fs", likelihoods.relative[:, :, 1], law[:, 1], likelihoods.drift
     )
     slope = drift / stretches.half
-    place = np.arange(stretches.rows.shape[1])
+    index = np.arange(stretches.rows.shape[1])
     start = stretches.spread(middle - slope * stretches.middle)
-    return start + place * stretches.spread(slope)
+    return start + index * stretches.spread(slope)

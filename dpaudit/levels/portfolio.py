@@ -1,9 +1,9 @@
 """The frozen result of learning.
 
-A portfolio has up to three rules, a main rule and side rules, which share their levels (groups of
-outcomes). At each level, a rule guesses d1, guesses d2 or abstains. `Learned` is a portfolio with
-the beliefs to bet on and a record of the attacks that were tried. `SingleOutputs` takes the place
-of rules for the probabilistic definition of DP.
+A portfolio has up to three rules, a main rule and side rules, which share their levels. At each
+level, a rule guesses d1, guesses d2 or abstains. `Learned` is a portfolio with the beliefs to bet
+on and a record of the attacks that were tried. `SingleOutputs` takes the place of rules for the
+probabilistic definition of DP.
 
 `attacks/rules.py` makes portfolios; `auditing/` counts draws by their levels.
 `attacks/learning.py` defines all terms.
@@ -33,10 +33,9 @@ if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointLevels(LevelMap):
-    """Level map (from outcomes to groups) of a portfolio of rules. If all side rules abstain, an
-    outcome has its level of the main rule. Otherwise it has one of the additional levels; each
-    stands for a combination of guesses of all rules. So the level of an outcome determines the
-    guess of every rule.
+    """Level map of a portfolio of rules. If all side rules abstain, an outcome has its level of the
+    main rule. Otherwise it has one of the additional levels; each stands for a combination of
+    guesses of all rules. So the level of an outcome determines the guess of every rule.
 
     main, main_guesses: the level map of the main rule, and its guess at each level, (main levels,).
     sides: for each side rule, its level map and its guess at each of its levels.
@@ -54,15 +53,20 @@ class JointLevels(LevelMap):
         cls, main: LevelMap, guesses: IntArray, sides: Sequence[tuple[LevelMap, IntArray]]
     ) -> JointLevels:
         """Return the level map of a portfolio, made from a main rule and side rules. The level
-        (group of outcomes) that it gives to an outcome determines the guess of every rule.
+        that it gives to an outcome determines the guess of every rule.
 
         main: the level map of the main rule.
         guesses: (main levels,), the guesses of the main rule.
         sides: for each side rule, its level map and its guesses.
         """
-        every = [np.unique(one).tolist() for one in (guesses, *(own for _, own in sides))]
-        combined = [one for one in product(*every) if any(one[1:])]
-        extra = np.array(combined, dtype=np.int64).reshape(len(combined), len(every))
+        values_of_rules = [
+            np.unique(values).tolist()
+            for values in (guesses, *(side_guesses for _, side_guesses in sides))
+        ]
+        combined = [
+            combination for combination in product(*values_of_rules) if any(combination[1:])
+        ]
+        extra = np.array(combined, dtype=np.int64).reshape(len(combined), len(values_of_rules))
         return cls(main, guesses, tuple(sides), extra)
 
     @property
@@ -79,12 +83,15 @@ class JointLevels(LevelMap):
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
         level = self.main(outcomes)
-        guessed = [own[side(outcomes)] for side, own in self.sides]
-        rows = np.flatnonzero(np.any([one != 0 for one in guessed], axis=0))
+        guessed = [guesses[side(outcomes)] for side, guesses in self.sides]
+        rows = np.flatnonzero(np.any([side_guesses != 0 for side_guesses in guessed], axis=0))
         if rows.size:
             level = level.copy()
-            each = [self.main_guesses[level[rows]], *(one[rows] for one in guessed)]
-            is_same = np.all(np.stack(each, axis=1)[:, None] == self.extra, axis=2)
+            combined = [
+                self.main_guesses[level[rows]],
+                *(side_guesses[rows] for side_guesses in guessed),
+            ]
+            is_same = np.all(np.stack(combined, axis=1)[:, None] == self.extra, axis=2)
             level[rows] = self.main.levels + is_same.argmax(axis=1)
         return level
 
@@ -102,8 +109,8 @@ OTHER_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One rule of the distinguishing game: at every level (group of outcomes) it guesses d1 (1),
-    guesses d2 (-1) or abstains (0).
+    """One rule of the distinguishing game: at every level it guesses d1 (1), guesses d2 (-1) or
+    abstains (0).
 
     role: "main", or the role of a side rule, which the exact test tests in addition to the main
         rule. "rare": guesses an input at outputs that only this input gave. "other": made from
@@ -127,8 +134,7 @@ class Rule:
 
     def words(self, guess: Literal[1, -1]) -> str | None:
         """Return in words the event at which the rule makes a guess: 1 stands for d1, -1 for d2.
-        Return None if the rule never makes this guess, or only at levels (groups of outcomes) that
-        no output has.
+        Return None if the rule never makes this guess, or only at levels that no output has.
         """
         chosen = np.asarray(self.guesses == guess)
         words = self.level.words(chosen) if chosen.any() else NO_OUTPUT
@@ -146,7 +152,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Portfolio:
-    """A frozen portfolio of rules on common levels (groups of outcomes).
+    """A frozen portfolio of rules on common levels.
 
     level: map from an outcome to its level.
     rules: the main rule first; their shares of the error probability add up to 1.
@@ -167,7 +173,7 @@ class Portfolio:
         if not sides:
             return cls(main.level, (main,), main.guesses[None, :])
         level = JointLevels.of(
-            main.level, main.guesses, [(one.level, one.guesses) for one in sides]
+            main.level, main.guesses, [(side.level, side.guesses) for side in sides]
         )
         return cls(level, tuple(rules), level.guesses())
 
@@ -181,12 +187,11 @@ class Portfolio:
 
     @property
     def guesses(self) -> IntArray:
-        """The guess of the main rule (the first rule) at each level (group of outcomes): (levels,),
-        1 for d1, -1 for d2, 0 for none."""
+        """The guess of the main rule at each level: (levels,), 1 for d1, -1 for d2, 0 for none."""
         return np.asarray(self.all_guesses[0])
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        """Return the level (group of outcomes) of every outcome: (size,)."""
+        """Return the level of every outcome: (size,)."""
         return self.level(outcomes)
 
     def only(self, number: int) -> Portfolio:
@@ -223,7 +228,7 @@ class ScoreDistributions:
     """Histogram of the score of the main rule, over selection draws of each input. Each draw is
     scored by a fit to other draws.
 
-    edges: the edges between levels (groups of outcomes), rising.
+    edges: the edges between levels, rising.
     counts: (draws of d1, draws of d2) for each level, the lowest first; the last pair counts
         outcomes without a score.
     columns: the columns that the score depends on most, each with its share; the shares add up to
@@ -243,10 +248,9 @@ class Learned:
     beliefs: Pr[d1 | level] of every bettor, and the rules to bet on.
     tried: the attacks that were considered.
     scores: histogram of the score of the main rule; None if the main rule has no score.
-    expected_draws: (levels, 2), expected draws by level (group of outcomes) and input, out of all
-        learning draws. The portfolio has the levels of the main rule, and additional levels for
-        side rules. A draw at an additional level counts twice: there, and at its level of the main
-        rule.
+    expected_draws: (levels, 2), expected draws by level and input, out of all learning draws. The
+        portfolio has the levels of the main rule, and additional levels for side rules. A draw at
+        an additional level counts twice: there, and at its level of the main rule.
     leading: the candidates that count further draws.
     rare_filter: selects rare outputs for the rare rule; None without a rare rule.
     predicts_bound: whether some attack is predicted to certify a bound above 0.
@@ -265,8 +269,8 @@ class Learned:
     counts: IntArray | None = None
 
     def expected_by_joint_level(self, selection: SelectionDraws) -> NDArray[np.float64] | None:
-        """Return the expected draws by level (group of outcomes) and input, (levels, 2), with each
-        draw counted at one level only.
+        """Return the expected draws by level and input, (levels, 2), with each draw counted at one
+        level only.
 
         The levels of the main rule come first, then the additional levels, for outcomes at which a
         side rule guesses. In `expected_draws`, a draw at an additional level is also counted at its
@@ -282,12 +286,12 @@ class Learned:
         usual, of_main = main.levels, main(selection.outcomes)
         level = portfolio(selection.outcomes)
         is_extra = level >= usual
-        before = by_arm(of_main, usual, selection.is_d1)
+        counted = by_arm(of_main, usual, selection.is_d1)
         moved = by_arm(of_main[is_extra], usual, selection.is_d1[is_extra])
         counts = by_arm(level, portfolio.levels, selection.is_d1)[usual:].sum(axis=1, keepdims=True)
         share = expected[usual:] / np.maximum(expected[usual:].sum(axis=1, keepdims=True), 1e-9)
         times = expected[:usual].sum() / max(1, selection.size)
-        left = expected[:usual] * (1 - moved / np.maximum(before, 1))
+        left = expected[:usual] * (1 - moved / np.maximum(counted, 1))
         return np.concatenate([left, times * counts * share])
 
 

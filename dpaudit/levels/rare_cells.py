@@ -33,9 +33,8 @@ from dpaudit.levels.limits import FEW_VALUES, MAX_CELLS, MIN_REPEATS
 from dpaudit.levels.rare_filter import USUAL_DRAWS, Mask, RareFilter, Usual
 from dpaudit.outcomes import ABSENT, RAISED, Column, Outcomes
 
-# Each entry of an output gets a number. The cells (values, labels and pieces of tails) have the
-# numbers from 2 on. Two numbers stand for no cell: USUAL for an entry that is not rare, UNLISTED
-# for a rare entry outside of all cells.
+# Each entry of an output gets a number. The cells have the numbers from 2 on. Two numbers stand for
+# no cell: USUAL for an entry that is not rare, UNLISTED for a rare entry outside of all cells.
 USUAL, UNLISTED = 0, 1
 # A joint number stands for the first listed column in which an outcome has a rare entry, and for
 # the cell of this entry. OTHER stands for rare outcomes with no rare entry in a listed column.
@@ -93,9 +92,9 @@ class RareColumn:
         chosen: (size,), for each cell number, whether the cell is chosen.
         rare_filter: the filter that defines which entries are rare.
         """
-        own = chosen.copy()
-        own[: UNLISTED + 1] = False
-        parts = [self.cells.words(own)] if own.any() else []
+        in_cells = chosen.copy()
+        in_cells[: UNLISTED + 1] = False
+        parts = [self.cells.words(in_cells)] if in_cells.any() else []
         if chosen[UNLISTED]:
             such = f", such as {self.example}" if self.example else ""
             parts.append(f"{self.name} is a value {rare_filter.seen_rarely}{such}")
@@ -104,9 +103,8 @@ class RareColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareLevels(LevelMap):
-    """Map outcomes to levels (groups of outcomes). The level of a rare outcome follows from its
-    joint number, which stands for the column of its first rare entry and the cell (value, label or
-    piece of a tail) in this column; see `joint_numbers`.
+    """Map outcomes to levels. The level of a rare outcome follows from its joint number, which
+    stands for the column of its first rare entry and the cell in this column; see `joint_numbers`.
 
     rare_filter: selects the rare outcomes.
     columns: map the entries of each column to cell numbers.
@@ -134,8 +132,10 @@ class RareLevels(LevelMap):
         return result
 
     def _numbers(self, outcomes: Outcomes) -> Numbers:
-        columns = outcomes.named([own.name for own in self.columns])
-        entries = [own(column) for own, column in zip(self.columns, columns, strict=True)]
+        columns = outcomes.named([column_map.name for column_map in self.columns])
+        entries = [
+            column_map(column) for column_map, column in zip(self.columns, columns, strict=True)
+        ]
         return joint_numbers(self.columns, entries, outcomes.size)
 
     def alternatives(self, chosen: Mask) -> tuple[int, int] | None:
@@ -150,9 +150,9 @@ class RareLevels(LevelMap):
             return f"none of: {self.words(~chosen)}"
         parts: list[str] = []
         for column, numbers in zip(self.columns, joint_ranges(self.columns), strict=True):
-            own = np.zeros(column.size, dtype=bool)
-            own[1:] = every[numbers]
-            parts += column.words(own, self.rare_filter)
+            in_column = np.zeros(column.size, dtype=bool)
+            in_column[1:] = every[numbers]
+            parts += column.words(in_column, self.rare_filter)
         if every[OTHER]:
             such = f" such as {self.example}" if self.example else ""
             parts.append(
@@ -167,22 +167,22 @@ def joint_ranges(columns: Sequence[RareColumn]) -> list[slice]:
     since the joint numbers 0 (`USUAL`) and 1 (`OTHER`) stand for outcomes without a listed rare
     entry. Each further range starts where the range before it ends.
     """
-    ends = np.cumsum([2, *(one.size - 1 for one in columns)]).tolist()
-    return [slice(*both) for both in pairwise(ends)]
+    ends = np.cumsum([2, *(column.size - 1 for column in columns)]).tolist()
+    return [slice(*limits) for limits in pairwise(ends)]
 
 
 def joint_numbers(columns: Sequence[RareColumn], entries: Sequence[Numbers], size: int) -> Numbers:
     """Return the joint number of every outcome: (size,). It encodes two things: the first column in
-    which the outcome has a rare entry, and the cell (value, label or piece of a tail) of this
-    entry. Outcomes without a rare entry get `USUAL`.
+    which the outcome has a rare entry, and the cell of this entry. Outcomes without a rare entry
+    get `USUAL`.
 
     columns: map entries to cell numbers.
     entries: for each column, (size,), the cell number of every entry.
     size: number of outcomes.
     """
     result = np.zeros(size, dtype=np.intp)
-    for own, numbers in zip(entries, joint_ranges(columns), strict=True):
-        result = np.where((result == USUAL) & (own > USUAL), own + (numbers.start - 1), result)
+    for cell, numbers in zip(entries, joint_ranges(columns), strict=True):
+        result = np.where((result == USUAL) & (cell > USUAL), cell + (numbers.start - 1), result)
     return result
 
 
@@ -195,8 +195,8 @@ def in_words(word: str) -> str:
 
 
 def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
-    """Return the `RareColumn` of a column: its cells (values, labels and pieces of tails), made
-    from the rare entries of the column. Return None if no entry of the column is rare.
+    """Return the `RareColumn` of a column: its cells, made from the rare entries of the column.
+    Return None if no entry of the column is rare.
 
     usual: the usual entries of the column; None for a column that usual outcomes do not have.
     column: entries of outcomes that a filter of rare outputs selected.
@@ -242,15 +242,16 @@ def frequent_column(column: Column) -> RareColumn | None:
         inner = numbers[[outer, -1 - outer]]
         is_outer = (singles < inner[0]) | (singles > inner[1])
         is_tail = is_outer & (singles > low) & (singles < high) & is_discrete
-    # The last cell, `rest`, holds all numbers that no other cell holds. If most numbers are values
-    # that repeat often, the numbers in `rest` mostly lie in the tails of the distribution, so the
-    # cell counts as part of a tail. Otherwise `rest` holds most numbers, and is no tail.
-    rest: Piece = (-math.inf, math.inf, is_discrete)
-    pieces = [(high, math.inf, False), rest]
+    # The last cell, `remainder`, holds all numbers that no other cell holds. If most numbers are
+    # values that repeat often, the numbers in `remainder` mostly lie in the tails of the
+    # distribution, so the cell counts as part of a tail. Otherwise `remainder` holds most numbers,
+    # and is no tail.
+    remainder: Piece = (-math.inf, math.inf, is_discrete)
+    pieces = [(high, math.inf, False), remainder]
     if low > -math.inf:
         pieces.insert(0, (-math.inf, math.nextafter(low, math.inf), False))
     labels = frequent_labels(column, USUAL_DRAWS, MAX_CELLS)
-    cells, are_tails = _cells(column.name, singles, is_tail, pieces, labels, others=rest)
+    cells, are_tails = _cells(column.name, singles, is_tail, pieces, labels, label_piece=remainder)
     return RareColumn(None, cells, are_tails) if len(are_tails) > UNLISTED + 2 else None
 
 
@@ -260,82 +261,58 @@ def _cells(
     is_tail: Mask,
     pieces: Sequence[Piece],
     labels: tuple[str, ...],
-    others: Piece | None = None,
+    label_piece: Piece | None = None,
 ) -> tuple[Cells, Mask]:
-    """Return (cells, are_tails): the cells of a column (single values, pieces of the number line,
-    labels), and a mask by cell number of the cells that are part of a tail.
-
-    singles, is_tail: single values, rising, and whether each is part of a tail.
-    pieces: pieces of the number line. A number that is not in `singles` belongs to the first piece
-        that contains it.
-    labels: the labels that get a cell each.
-    others: one of `pieces`; all other labels are in the cell of this piece. None: all other labels
-        are in no cell.
-    """
+    """Return the cells of a column, and a mask by cell number of those that are part of a tail."""
     ends = [end for piece in pieces for end in piece[:2] if math.isfinite(end)]
     edges = np.unique(np.concatenate([around(singles), ends]))
     tails = dict(zip(singles.tolist(), is_tail.tolist(), strict=True))
     number = np.full(len(edges) + 1, USUAL, dtype=np.intp)
     known: dict[float | Piece, int] = {}
     are_tails = [False] * (UNLISTED + 1)
-    for place, start in enumerate([-math.inf, *edges.tolist()]):
-        own = (
+    for index, start in enumerate([-math.inf, *edges.tolist()]):
+        cell = (
             start
             if start in tails
             else next((piece for piece in pieces if piece[0] <= start < piece[1]), None)
         )
-        if own is None:
+        if cell is None:
             continue
-        if own not in known:
-            known[own] = len(are_tails)
-            are_tails.append(own[2] if isinstance(own, tuple) else tails[own])
-        number[place] = known[own]
+        if cell not in known:
+            known[cell] = len(are_tails)
+            are_tails.append(cell[2] if isinstance(cell, tuple) else tails[cell])
+        number[index] = known[cell]
     first = len(are_tails)
-    unseen = USUAL if others is None else known[others]
+    unseen = USUAL if label_piece is None else known[label_piece]
     label_values = np.append(np.arange(first, first + len(labels)), unseen).astype(np.intp)
     are_tails += [False] * len(labels)
     return Cells(name, edges, labels, number, label_values), np.array(are_tails, dtype=bool)
 
 
-def _often_seen(rising: FloatArray, least: int, most: int) -> tuple[FloatArray, IntArray]:
-    """Return (values, counts): the values that occur at least `least` times, in rising order, and
-    how often each occurs. If there are more than `most` such values, only the most frequent ones
-    are returned.
-
-    rising: the numbers, in rising order.
-    """
+def _often_seen(rising: FloatArray, least: int, limit: int) -> tuple[FloatArray, IntArray]:
+    """Return the at most `limit` values that occur `least` times or more, rising, and counts."""
     starts = np.flatnonzero(np.append(True, rising[1:] != rising[:-1])[: len(rising)])
     values, counts = rising[starts], np.diff(np.append(starts, len(rising)))
-    often = np.argsort(-counts, kind="stable")[:most]
+    often = np.argsort(-counts, kind="stable")[:limit]
     often = np.sort(often[counts[often] >= least])
     return values[often], counts[often]
 
 
 def _is_rare(usual: Usual | None, column: Column) -> Mask:
-    """Return a mask of the rare entries of a column: (size,).
-
-    usual: the usual (frequent) entries; None: all entries are rare except absent ones.
-    """
+    """Return a mask of the rare entries: all but absent ones if `usual` is None."""
     if usual is not None:
         return usual.is_rare(column)
     if column.codes is None:
         return np.ones(len(column.numbers), dtype=bool)
-    is_absent = np.array([False, *(one == ABSENT for one in column.labels)])
+    is_absent = np.array([False, *(label == ABSENT for label in column.labels)])
     return np.asarray(~is_absent[column.codes])
 
 
 def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
-    """Return the pieces (start, end, is_tail) into which the number line below and above the range
-    of usual numbers is cut. A side of the range with fewer than two rare numbers has no pieces.
-
-    `is_tail` is True if the piece continues the usual numbers: its distance from the range is less
-    than the width of the range, or this width is 0. Draws in such a piece are weaker evidence of a
-    leak, since all of them are often of one input by chance. `is_tail` is False for a piece further
-    away.
-
-    numbers: the rare numbers, rising.
-    low, high: ends of the range of usual numbers.
-    """
+    """Return the pieces into which the number line beyond the range of usual numbers is cut."""
+    # A piece is part of a tail if it is nearer to the range than the width of the range, or if this
+    # width is 0. Draws there are weaker evidence of a leak, since they are often of one input by
+    # chance.
     high = max(low, high)  # with few numbers all are rare, and low may exceed high
     below, above = numbers[numbers < low], numbers[numbers > high]
     pieces: list[Piece] = []
@@ -351,16 +328,9 @@ def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
 
 
 def _cut(numbers: FloatArray, end: float) -> FloatArray:
-    """Return one or two points that cut the numbers on one side of a range into pieces.
-
-    The first point lies in the widest gap between neighbouring numbers, where widths are measured
-    on a logarithmic scale of the distance from the range. If the median of the numbers is nearer to
-    the range than this gap is, the second point is at the median. Otherwise there is no second
-    point.
-
-    numbers: rising, all below or all above the range.
-    end: the end of the range on the side of the numbers.
-    """
+    """Return one or two points that cut the numbers on one side of a range into pieces."""
+    # The first lies in the widest gap, on a logarithmic scale of the distance from the range; the
+    # second at the median, if this is nearer to the range than the gap is.
     with np.errstate(over="ignore", invalid="ignore"):
         # Distances are clipped, so that their logarithms are finite.
         distance = np.minimum(np.abs(numbers - end), 1e300)
@@ -375,12 +345,7 @@ def _cut(numbers: FloatArray, end: float) -> FloatArray:
 
 
 def _far(rising: FloatArray) -> float:
-    """Return a bound above which numbers are far from all others: the first number above it is at
-    least three times as far above the median as the number before. Return infinity if there is no
-    such number.
-
-    rising: the numbers of a column, rising.
-    """
+    """Return a bound above which numbers are far from all others; infinity if there is none."""
     count = len(rising)
     upper = rising[count - 1 - count // 4 :]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -393,9 +358,8 @@ def _far(rising: FloatArray) -> float:
 
 
 def _inside(low: float, high: float) -> float:
-    """Return a number with few decimals about halfway between two numbers. A leak may begin
-    anywhere in the gap between the two, so the middle is the best guess.
-    """
+    """Return a number with few decimals about halfway between two numbers."""
+    # A leak may begin anywhere in the gap between the two, so the middle is the best guess.
     half = (high - low) / 2
     half = half if math.isfinite(half) else 0.0
     return short_below(high - half, half)

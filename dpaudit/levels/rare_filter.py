@@ -93,8 +93,8 @@ class Usual:
 
         column: entries of outcomes that the filter of rare outputs selected.
         """
-        place = np.flatnonzero(is_number(column) & self.is_rare(column))
-        far = column.numbers[place]
+        rare_rows = np.flatnonzero(is_number(column) & self.is_rare(column))
+        far = column.numbers[rare_rows]
         labels, rows = self._more_labels(column, often)
         if self.is_range:
             usual = _wider(self.numbers, np.sort(far), often)
@@ -104,14 +104,11 @@ class Usual:
         values, first, counts = np.unique(far, return_index=True, return_counts=True)
         is_often = counts >= often
         usual = np.union1d(self.numbers, values[is_often])
-        rows = np.append(rows, place[first[is_often]])
+        rows = np.append(rows, rare_rows[first[is_often]])
         return replace(self, numbers=usual, labels=labels), rows
 
     def _more_labels(self, column: Column, often: int) -> tuple[frozenset[str] | None, Rows]:
-        """Return (labels, rows): the usual labels, extended by all labels seen at least `often`
-        times in `column`, and for each new label the row of one draw that has it. The labels are
-        None if all labels are usual.
-        """
+        """Return the usual labels with frequent labels of `column`, and rows that have them."""
         if self.labels is None or column.codes is None:
             return self.labels, np.empty(0, dtype=np.intp)
         codes, first, counts = np.unique(column.codes, return_index=True, return_counts=True)
@@ -171,7 +168,7 @@ class RareFilter:
         """Whether the usual numbers of any column are a range, from a smallest to a largest number,
         and not a list of values. A column has a range if its numbers rarely repeat.
         """
-        return any(one.is_range for one in self.columns)
+        return any(column.is_range for column in self.columns)
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int = USUAL_DRAWS) -> RareFilter:
@@ -195,15 +192,15 @@ class RareFilter:
         names = _names(outcomes.columns[:MAX_TREE_COLUMNS])
         read = outcomes.texts_read
         usual = tuple(
-            Usual.of(one, often, is_read=one.name in read) for one in outcomes.named(names)
+            Usual.of(column, often, is_read=column.name in read) for column in outcomes.named(names)
         )
-        rest = None if is_cut else _often(outcomes.keys_beside(frozenset(names)), often)
-        return cls(usual, rest, outcomes.take(slice(1)), often, outcomes.size, is_cut)
+        usual_keys = None if is_cut else _often(outcomes.keys_beside(frozenset(names)), often)
+        return cls(usual, usual_keys, outcomes.take(slice(1)), often, outcomes.size, is_cut)
 
     def is_rare(self, outcomes: Outcomes) -> Mask:
         """Return a mask of the rare outcomes, which have at least one rare entry: (size,)."""
         result = np.zeros(outcomes.size, dtype=bool)
-        names = [one.name for one in self.columns]
+        names = [usual.name for usual in self.columns]
         for usual, column in zip(self.columns, outcomes.named(names), strict=True):
             result |= usual.is_rare(column)
         if self.rest is not None:
@@ -221,41 +218,41 @@ class RareFilter:
         kept: outcomes that this filter has selected.
         spared: names of columns in which all rare entries stay rare.
         """
-        names = [one.name for one in self.columns]
+        names = [usual.name for usual in self.columns]
         result: list[Usual] = []
         rows: list[Rows] = [np.empty(0, dtype=np.intp)]
         for usual, column in zip(self.columns, kept.named(names), strict=True):
             further, first = (usual, []) if usual.name in spared else usual.narrowed(column, often)
             result.append(further)
             rows.append(np.asarray(first, dtype=np.intp))
-        rest = self.rest
+        usual_keys = self.rest
         # `rest` covers the parts of outcomes that are in no column of the filter, without their
         # names. If a column in `spared` is not among the filter's columns, it may be one of these
         # parts. Then none of them becomes usual.
-        if rest is not None and spared <= set(names):
+        if usual_keys is not None and spared <= set(names):
             values, first, counts = np.unique(
                 kept.keys_beside(frozenset(names)), return_index=True, return_counts=True
             )
-            is_more = (counts >= often) & _missing(values, rest)
-            rest = np.union1d(rest, values[is_more])
+            is_more = (counts >= often) & _missing(values, usual_keys)
+            usual_keys = np.union1d(usual_keys, values[is_more])
             rows.append(first[is_more])
-        narrower = replace(self, columns=tuple(result), rest=rest, is_narrowed=True)
+        narrower = replace(self, columns=tuple(result), rest=usual_keys, is_narrowed=True)
         return narrower, np.unique(np.concatenate(rows))
 
     def new(self, outcomes: Outcomes) -> list[Column]:
         """Return the columns of `outcomes` that did not exist when the filter was made."""
         if self.is_cut:
             return []
-        known = {one.name for one in self.columns}
-        return [one for one in outcomes.columns if not {one.name, _base(one.name)} & known]
+        known = {usual.name for usual in self.columns}
+        return [
+            column for column in outcomes.columns if not {column.name, _base(column.name)} & known
+        ]
 
 
 def _single_texts(outcomes: Outcomes) -> int:
-    """Return the number of outcomes that are texts which no other outcome repeats.
-
-    Texts with numbers are compared with `#` in place of each number. The share of these outcomes
-    estimates the probability that the text of a further draw is new (Good 1953).
-    """
+    """Return the number of outcomes that are texts which no other outcome repeats."""
+    # Texts with numbers are compared with `#` in place of each number. The share of these outcomes
+    # estimates the probability that the text of a further draw is new (Good 1953).
     name = ROOT.then("content", WORDS).name if ROOT.name in outcomes.texts_read else ROOT.name
     (column,) = outcomes.named([name])
     if column.codes is None:
@@ -266,12 +263,7 @@ def _single_texts(outcomes: Outcomes) -> int:
 
 
 def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
-    """Return the range `usual` with each end moved outward, to the `often`-th number beyond it. An
-    end with fewer than `often` numbers beyond it does not move.
-
-    usual: the two ends.
-    far: numbers outside the range, rising.
-    """
+    """Return the range with each end moved outward, to the `often`-th number beyond it."""
     low, high = usual
     below, above = far[far < low], far[far > max(low, high)]
     if len(below) >= often:
@@ -282,9 +274,7 @@ def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
 
 
 def _range(numbers: FloatArray, often: int) -> FloatArray:
-    """Return the two ends of the range of usual numbers. On either side, at most `often` numbers
-    lie at the end of the range or beyond it.
-    """
+    """Return the two ends of the range of usual numbers."""
     last = min(often, len(numbers))
     if 2 * last >= len(numbers):
         return np.sort(numbers)[[last - 1, -last]]
@@ -294,12 +284,7 @@ def _range(numbers: FloatArray, often: int) -> FloatArray:
 
 
 def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
-    """Return values inside the usual range that are still rare, since they were seen at least twice
-    but fewer than `often` times: at most 8, the most frequent ones. Return none if more than 2 % of
-    the numbers repeat.
-
-    usual: the two ends of the range.
-    """
+    """Return at most 8 rare values inside the range that repeat; none if many repeat."""
     if often <= MIN_REPEATS:
         return np.empty(0)
     values, counts = np.unique(numbers, return_counts=True)
@@ -312,13 +297,8 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
 
 
 def _shortly(rising: FloatArray, often: int) -> float:
-    """Return the lower end of the range of usual numbers: the `often`-th number in `rising`, or a
-    number slightly below it that has few decimals. With `often` = 1, return the first number
-    itself.
-
-    rising: the smallest numbers, rising. For the upper end, the caller negates the largest numbers
-        and the result.
-    """
+    """Return the `often`-th number in `rising`, or a number below it that has few decimals."""
+    # For the upper end of a range, the caller negates the largest numbers and the result.
     last = float(rising[often - 1])
     if often == 1:
         return last
@@ -327,9 +307,7 @@ def _shortly(rising: FloatArray, often: int) -> float:
 
 
 def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
-    """Return (values, counts): the distinct values among the numbers, rising, and how often each
-    occurs; None if there are more than 4,096 distinct values.
-    """
+    """Return the distinct numbers, rising, and their counts; None if there are more than 4,096."""
     result = few_values(numbers)
     if result is not None or len(np.unique(numbers[: 2 * MAX_CELLS])) > MAX_CELLS:
         return result
@@ -340,22 +318,16 @@ def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
 def _often_enough(
     values: FloatArray, counts: NDArray[np.int64], often: int, size: int
 ) -> FloatArray | None:
-    """Return the values seen at least `often` times. Return None if more than 2 % of the entries
-    have rarer values: further draws would then bring ever more new values.
-
-    values, counts: distinct values, and how often each was seen.
-    size: number of entries of the column, including entries that are not numbers.
-    """
+    """Return the values seen at least `often` times; None if more than 2 % are rarer."""
+    # Further draws would then bring ever more new values.
     if counts[counts < max(often, MIN_REPEATS)].sum() > SMALL_SHARE * size:
         return None
     return values[counts >= often]
 
 
 def _names(columns: Sequence[Column]) -> list[str]:
-    """Return the names of the columns that the filter uses. A column that only holds the types of
-    another column's entries is replaced by that other column.
-    """
-    names = [one.name for one in columns]
+    """Return the names to use: in place of a column of types, its column of entries."""
+    names = [column.name for column in columns]
     every = set(names)
     return [name if _base(name) in every else _base(name) for name in names]
 
@@ -365,9 +337,8 @@ def _base(name: str) -> str:
 
 
 def _often(keys: KeyArray, often: int) -> KeyArray | None:
-    """Return the hashes seen at least `often` times, rising; None if more than 2 % of the hashes
-    are rarer, since further draws would then bring ever more new hashes.
-    """
+    """Return the hashes seen at least `often` times, rising; None if more than 2 % are rarer."""
+    # Further draws would then bring ever more new hashes.
     values, counts = np.unique(keys, return_counts=True)
     if counts[counts < often].sum() > SMALL_SHARE * len(keys):
         return None
@@ -375,10 +346,7 @@ def _often(keys: KeyArray, often: int) -> KeyArray | None:
 
 
 def _missing(keys: KeyArray, known: KeyArray) -> Mask:
-    """Return a mask of the hashes that are not among the known hashes: (size,).
-
-    known: the known hashes, in rising order.
-    """
+    """Return a mask of the hashes that are not among the known ones, which rise."""
     if len(keys) > 1 and keys.strides == (0,):  # all outcomes share one key
         return np.broadcast_to(_missing(keys[:1], known), len(keys))
     if len(known) == 1:
@@ -387,9 +355,8 @@ def _missing(keys: KeyArray, known: KeyArray) -> Mask:
 
 
 def _usual_labels(column: Column, often: int) -> frozenset[str] | None:
-    """Return the labels seen at least `often` times; None if more than 2 % of the entries have
-    rarer labels, since further draws would then bring ever more new labels.
-    """
+    """Return the labels seen at least `often` times; None if more than 2 % are rarer."""
+    # Further draws would then bring ever more new labels.
     if column.codes is None:
         return frozenset()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]

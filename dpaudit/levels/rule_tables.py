@@ -66,8 +66,8 @@ _EXACT_TEST_LOSS = 2.4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleTable:
-    """Expected right and wrong guesses of every rule of a candidate (an order of outcomes in
-    levels). The rule (l, u) guesses d2 below level l and d1 from level u on, and abstains between.
+    """Expected right and wrong guesses of every rule of a candidate. The rule (l, u) guesses d2
+    below level l and d1 from level u on, and abstains between.
 
     Entry (l, u) of each array is about the rule (l, u).
 
@@ -87,8 +87,8 @@ class RuleTable:
 
     @classmethod
     def of(cls, counts: IntArray) -> RuleTable:
-        """Return the expected right and wrong guesses of every rule, from counts by level (group of
-        outcomes). First, the share of d1 is made monotone over levels.
+        """Return the expected right and wrong guesses of every rule, from counts by level.
+        First, the share of d1 is made monotone over levels.
 
         counts: (levels + 1, 2), by level and input. The last level, for unseen outcomes, has no
             position in the order.
@@ -109,11 +109,10 @@ class RuleTable:
     def of_monotone(
         cls, ordered: FloatArray, draws: int, variance: FloatArray | None = None
     ) -> RuleTable:
-        """Return the table of the expected right and wrong guesses of every rule (guess d2 below
-        one level and d1 from another level on).
+        """Return the table of the expected right and wrong guesses of every rule.
 
-        ordered: (levels, 2), expected draws by level (group of outcomes) and input; the share of d1
-            rises from level to level.
+        ordered: (levels, 2), expected draws by level and input; the share of d1 rises from level to
+            level.
         draws: number of all draws, unseen outcomes included.
         variance: (levels,), variance of the expected draws of d1 by level. If given, the table is
             cautious: right guesses are lowered, and wrong guesses raised, by `tuning.DEVIATIONS`
@@ -135,8 +134,8 @@ class RuleTable:
 
 
 def balanced(draws: FloatArray | IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return draws by level (group of outcomes) and input, scaled as if both inputs had been drawn
-    equally often. Without this, an input that chance drew more often would look easier to guess.
+    """Return draws by level and input, scaled as if both inputs had been drawn equally often.
+    Without this, an input that chance drew more often would look easier to guess.
 
     draws: (levels, 2), by level and input.
     arms: (2,), number of all draws of d1 and of d2.
@@ -153,8 +152,7 @@ def largest(bounds: FloatArray) -> tuple[int, int]:
 
 
 def guesses_of(rule: tuple[int, int], levels: int, unseen: int = 0) -> IntArray:
-    """Return the guess of a rule at every level (group of outcomes): (levels,), 1 for d1, -1 for
-    d2, 0 for none.
+    """Return the guess of a rule at every level: (levels,), 1 for d1, -1 for d2, 0 for none.
 
     rule: (l, u): guess d2 below level l, and d1 from level u on.
     levels: number of levels, the last level for unseen outcomes included.
@@ -255,20 +253,14 @@ def never_abstaining(table: RuleTable) -> FloatArray:
 
 
 def _monotone(ordered: IntArray) -> FloatArray:
-    """Return draws by level (group of outcomes) and input, (levels, 2), after the share of d1 was
-    made monotone over levels. The number of draws at each level is unchanged.
-    """
+    """Return draws, (levels, 2), after the share of d1 was made monotone over levels."""
     pooled = pooled_counts(ordered)
     masses = ordered.sum(axis=1, keepdims=True)
     return np.asarray(masses * pooled / np.maximum(1.0, pooled.sum(axis=1, keepdims=True)))
 
 
 def _wilson_lower(correct: FloatArray, wrong: FloatArray, z: float) -> FloatArray:
-    """Return Wilson's lower bound on the share of right guesses, at z standard errors; 0 if no
-    guess is right.
-
-    correct, wrong: numbers of right and wrong guesses.
-    """
+    """Return Wilson's lower bound on the share of right guesses, at z standard errors."""
     total = np.maximum(correct + wrong, 1e-9)
     share = np.clip(correct / total, 0.0, 1.0)
     spread = z * np.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
@@ -282,9 +274,7 @@ def _logit(share: FloatArray) -> FloatArray:
 
 
 def _divergence(share: FloatArray, claimed: float) -> FloatArray:
-    """Return the Kullback-Leibler divergence, in nats, of Bernoulli(share) from Bernoulli(claimed);
-    share is in [claimed, 1).
-    """
+    """Return the Kullback-Leibler divergence, in nats; share is in [claimed, 1)."""
     share = np.minimum(share, _MAX_PROBABILITY)
     right = share * np.log(share / claimed)
     return np.asarray(right + (1 - share) * (np.log1p(-share) - math.log1p(-claimed)))

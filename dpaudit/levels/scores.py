@@ -67,7 +67,7 @@ class Scored:
     held_out: (size,), the score of every draw by a fit to other draws.
     final_score: a function without arguments that makes the final score, fitted to all draws.
     halves: (2, size), the scores of all draws by fits to two halves of the draws; None: unknown.
-    edges: edges between levels (groups of outcomes).
+    edges: edges between levels.
     """
 
     attack: str
@@ -92,8 +92,8 @@ class Scored:
         return ScoreLevels.cut(self.final_score(), self.edges)
 
     def position(self, draws: IntArray) -> FloatArray | None:
-        """Return the mean score at every level (group of outcomes) but the last, (levels - 1,);
-        None if `halves` is None.
+        """Return the mean score at every level but the last, (levels - 1,); None if `halves` is
+        None.
 
         Draws are sorted into levels by the fit to one half of the draws, and scored by the fit to
         the other half; then the halves are exchanged, and both means are averaged. A score that is
@@ -103,13 +103,13 @@ class Scored:
         """
         if self.halves is None:
             return None
-        place = np.repeat(np.arange(len(draws)), draws)
+        level = np.repeat(np.arange(len(draws)), draws)
         first, second = map(stable_order, self.halves)
-        both = [
-            _means(place, half[order], draws)
+        means = [
+            _means(level, half[order], draws)
             for order, half in ((first, self.halves[1]), (second, self.halves[0]))
         ]
-        return np.asarray(np.mean(both, axis=0))[:-1]
+        return np.asarray(np.mean(means, axis=0))[:-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +160,7 @@ def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, f
         total[plain] = total.get(plain, 0.0) + float(weight)
     every = max(sum(total.values()), 1e-300)
     result = [(name, weight / every) for name, weight in total.items() if weight > 0]
-    return tuple(sorted(result, key=lambda one: -one[1]))
+    return tuple(sorted(result, key=lambda column: -column[1]))
 
 
 def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
     columns: (name, share), the largest share first.
     """
     largest = columns[0][1] if columns else 0.0
-    named = [one for one in columns[:MAX_NAMED_COLUMNS] if one[1] > largest / 4]
+    named = [column for column in columns[:MAX_NAMED_COLUMNS] if column[1] > largest / 4]
     together = sum(share for _, share in named)
     return tuple(name for name, _ in named) if together > 0.1 else ()
 
@@ -201,9 +201,9 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
     scale, result = np.sort(kept[~np.isnan(kept)]), np.full_like(held_out, np.nan)
     for number in range(int(fold.max()) + 1 if len(scale) else 0):
         inside = (fold == number) & ~np.isnan(held_out)
-        own = held_out[inside]
-        place = ((mid_ranks(own) + 0.5) / len(own) * len(scale)).astype(np.intp)
-        result[inside] = scale[np.minimum(place, len(scale) - 1)]
+        scores = held_out[inside]
+        index = ((mid_ranks(scores) + 0.5) / len(scores) * len(scale)).astype(np.intp)
+        result[inside] = scale[np.minimum(index, len(scale) - 1)]
     return result
 
 
@@ -212,9 +212,7 @@ def _bins(edges: FloatArray) -> Digitiser:
 
 
 def _levels_of(scores: FloatArray, bins: Digitiser) -> IntArray:
-    """Return the level of each score: the number of edges ≤ the score. NaN gets the level after the
-    last one.
-    """
+    """Return the number of edges ≤ each score. NaN gets the level after the last one."""
     gaps = np.isnan(scores)
     if not gaps.any():
         return np.asarray(bins(scores))
@@ -222,9 +220,7 @@ def _levels_of(scores: FloatArray, bins: Digitiser) -> IntArray:
 
 
 def _quantiles(ordered: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return quantiles of sorted numbers: the entry at index share · (number of entries - 1),
-    rounded down, for each share from 0 to 1.
-    """
+    """Return the entry at index share · (size - 1), rounded down, for each share."""
     return ordered[np.floor(shares * (len(ordered) - 1)).astype(np.intp)]
 
 
@@ -251,9 +247,9 @@ def cross_fitted(
     """
     every = np.arange(size)
     if size >= 2 * most_rows:
-        kept, other = fit(every[:most_rows]), fit(every[most_rows : 2 * most_rows])
-        halves = np.stack([score(kept, every), score(other, every)])
-        return np.where(every < most_rows, halves[1], halves[0]), kept, halves
+        final, second = fit(every[:most_rows]), fit(every[most_rows : 2 * most_rows])
+        halves = np.stack([score(final, every), score(second, every)])
+        return np.where(every < most_rows, halves[1], halves[0]), final, halves
     held_out = np.empty(size)
     for part in range(_CROSS_FIT_PARTS):
         inside = every % _CROSS_FIT_PARTS == part
@@ -264,8 +260,8 @@ def cross_fitted(
 def _means(levels: IntArray, scores: FloatArray, draws: IntArray) -> FloatArray:
     known = np.nan_to_num(np.clip(scores, -MAX_SCORE, MAX_SCORE))
     total = np.bincount(levels, weights=known, minlength=len(draws))
-    seen = np.flatnonzero(draws)
-    return np.interp(np.arange(len(draws)), seen, total[seen] / draws[seen])
+    occupied = np.flatnonzero(draws)
+    return np.interp(np.arange(len(draws)), occupied, total[occupied] / draws[occupied])
 
 
 def _edges(scores: FloatArray) -> FloatArray:

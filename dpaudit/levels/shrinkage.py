@@ -51,8 +51,8 @@ GAP = np.gradient(GRID)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """The distribution of the log-ratios of cells (groups of outcomes), on the grid `GRID`. The
-    log-ratio of a cell compares its frequency on d1 and on d2.
+    """The distribution of the log-ratios of cells, on the grid `GRID`. The log-ratio of a cell
+    compares its frequency on d1 and on d2.
 
     weights: (grid,), the probability of each log-ratio.
     even: log-odds of d1 in a cell with log-ratio 0, which differ from 0 if the inputs were drawn
@@ -70,8 +70,8 @@ class Law:
         arms: (2,), number of all draws of d1 and of d2.
         """
         even = float(even_odds(arms))
-        alike, many = np.unique(counts, axis=0, return_counts=True)
-        return cls(_most_likely(_likelihood(alike, even), many), even)
+        alike, cells = np.unique(counts, axis=0, return_counts=True)
+        return cls(_most_likely(_likelihood(alike, even), cells), even)
 
     def expected(self, counts: IntArray) -> FloatArray:
         """Return the expected share of d1 among the draws of each cell, and the variance of that
@@ -79,7 +79,7 @@ class Law:
 
         counts: (cells, 2), draws by cell and input.
         """
-        alike, place = np.unique(counts, axis=0, return_inverse=True)
+        alike, index = np.unique(counts, axis=0, return_inverse=True)
         posterior = _on_grid(_likelihood(alike, self.even), self.weights)
         share = 1 / (1 + np.exp(-GRID - self.even))
         mean = posterior @ share
@@ -88,13 +88,13 @@ class Law:
         # its log-ratio is smaller than half the distance between neighbouring log-ratios of `GRID`,
         # the grid is too coarse to improve the estimate.
         draws = alike.sum(axis=1)
-        seen = (alike[:, 0] + 0.5) / (draws + 1)
-        error = 1 / np.sqrt((draws + 1) * seen * (1 - seen))
-        log_ratio = np.log(seen) - np.log1p(-seen) - self.even
+        observed = (alike[:, 0] + 0.5) / (draws + 1)
+        error = 1 / np.sqrt((draws + 1) * observed * (1 - observed))
+        log_ratio = np.log(observed) - np.log1p(-observed) - self.even
         is_known = error < np.interp(log_ratio, GRID, GAP) / 2
-        mean = np.where(is_known, seen, mean)
-        variance = np.where(is_known, seen * (1 - seen) / (draws + 1), variance)
-        return np.stack([mean, variance])[:, place.ravel()]
+        mean = np.where(is_known, observed, mean)
+        variance = np.where(is_known, observed * (1 - observed) / (draws + 1), variance)
+        return np.stack([mean, variance])[:, index.ravel()]
 
 
 def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
@@ -125,36 +125,22 @@ def shrunk_to(
 
 
 def _likelihood(counts: IntArray, even: float | FloatArray) -> FloatArray:
-    """Return the likelihood of each log-ratio of the grid, given the counts of a cell: (cells,
-    grid). It is scaled so that the largest likelihood of each cell is 1.
-
-    counts: (cells, 2), draws by cell and input.
-    even: log-odds of d1 in a cell with log-ratio 0; a number, or (cells, 1).
-    """
+    """Return the likelihood of each log-ratio given each cell, (cells, grid), at most 1."""
     odds = GRID + even
     logs = -counts[:, :1] * np.log1p(np.exp(-odds)) - counts[:, 1:] * np.log1p(np.exp(odds))
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
-def _most_likely(likelihood: FloatArray, many: NDArray[np.integer]) -> FloatArray:
-    """Return the distribution of log-ratios on the grid that makes the counts most likely: (grid,).
-
-    likelihood: (pairs, grid), the likelihood of each log-ratio for each distinct pair of counts
-        (d1, d2).
-    many: (pairs,), number of cells with each pair of counts.
-    """
+def _most_likely(likelihood: FloatArray, cells: NDArray[np.integer]) -> FloatArray:
+    """Return the distribution of log-ratios that makes the counts most likely: (grid,)."""
     weights = np.full(len(GRID), 1 / len(GRID))
-    for _ in range(_EM_STEPS if len(many) else 0):
-        weights = weights * ((many / (likelihood @ weights)) @ likelihood) / many.sum()
+    for _ in range(_EM_STEPS if len(cells) else 0):
+        weights = weights * ((cells / (likelihood @ weights)) @ likelihood) / cells.sum()
     return np.asarray(weights)
 
 
 def _on_grid(likelihood: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the posterior probability of every log-ratio of the grid in every cell: (cells, grid).
-
-    likelihood: (cells, grid).
-    weights: (grid,), the prior probability of each log-ratio.
-    """
+    """Return the posterior probability of every log-ratio in every cell: (cells, grid)."""
     posterior = likelihood * (weights + MIN_WEIGHT)
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
@@ -185,22 +171,22 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     neighbouring levels whose union loses the least information about the input are joined (Ward
     1963).
     """
-    distinct, place = np.unique(share, return_inverse=True)
-    mass = np.maximum(np.bincount(place.ravel(), weights=draws), TINY)
+    distinct, index = np.unique(share, return_inverse=True)
+    mass = np.maximum(np.bincount(index.ravel(), weights=draws), TINY)
     ahead = mass * distinct
     cells = len(distinct)
-    before, after = list(range(-1, cells - 1)), list(range(1, cells + 1))
+    previous, following = list(range(-1, cells - 1)), list(range(1, cells + 1))
     # For each group of cells, the number of times that it has grown, or -1 after it was joined to
     # another group. The index of a group is the index of its first cell. Heap entries with an
     # outdated age are skipped.
     age = [0] * cells
 
     def entry(left: int) -> tuple[float, int, int, int, int]:
-        right = after[left]
-        both = mass[left] + mass[right]
-        mean = (ahead[left] + ahead[right]) / both
+        right = following[left]
+        union = mass[left] + mass[right]
+        mean = (ahead[left] + ahead[right]) / union
         apart = ahead[left] / mass[left] - ahead[right] / mass[right]
-        lost = mass[left] * mass[right] / both * apart**2 / max(mean * (1 - mean), TINY)
+        lost = mass[left] * mass[right] / union * apart**2 / max(mean * (1 - mean), TINY)
         return lost, left, right, age[left], age[right]
 
     heap = [entry(left) for left in range(cells - 1)]
@@ -213,15 +199,15 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
         mass[left] += mass[right]
         ahead[left] += ahead[right]
         age[left], age[right] = age[left] + 1, -1
-        after[left] = after[right]
+        following[left] = following[right]
         groups -= 1
-        if after[left] < cells:
-            before[after[left]] = left
+        if following[left] < cells:
+            previous[following[left]] = left
             heapq.heappush(heap, entry(left))
-        if before[left] >= 0:
-            heapq.heappush(heap, entry(before[left]))
+        if previous[left] >= 0:
+            heapq.heappush(heap, entry(previous[left]))
     level = np.cumsum(np.array(age) >= 0) - 1
-    return level[place.ravel()].astype(np.int64), groups
+    return level[index.ravel()].astype(np.int64), groups
 
 
 # The two signs of a log-ratio, with shape (2, 1, 1): arrays have the axes sign, cell, size.
@@ -233,25 +219,25 @@ class _Cells:
     """The distinct pairs (draws of d1, draws of d2) that cells have.
 
     ahead, behind: (pairs, 1), draws of d1 and of d2, as floats.
-    many: (pairs,), number of cells with this pair.
+    frequencies: (pairs,), number of cells with this pair.
     even: log-odds of d1 in a cell with log-ratio 0.
     """
 
     ahead: FloatArray
     behind: FloatArray
-    many: NDArray[np.integer]
+    frequencies: NDArray[np.integer]
     even: float
 
     @classmethod
-    def of(cls, counts: IntArray, many: NDArray[np.integer], even: float) -> _Cells:
+    def of(cls, counts: IntArray, frequencies: NDArray[np.integer], even: float) -> _Cells:
         ahead, behind = counts[:, :1].astype(np.float64), counts[:, 1:].astype(np.float64)
-        return cls(ahead, behind, many, even)
+        return cls(ahead, behind, frequencies, even)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
-    """A model in which the cells (groups of outcomes) fall into a number of clusters. All cells of
-    a cluster have the log-ratio +s or -s, with one size s for each cluster.
+    """A model in which the cells fall into a number of clusters. All cells of a cluster have the
+    log-ratio +s or -s, with one size s for each cluster.
 
     sizes, weights: (clusters,), absolute log-ratio of each cluster, and its share of the cells.
     worth: log-likelihood of the model, minus a cost of one nat (`COST_OF_PARAMETER`) for each
@@ -283,27 +269,17 @@ class _Likelihood:
         odds = cells.even + _SIGNS * sizes
         against = np.exp(-odds)
         logs = -cells.ahead * np.log1p(against) - cells.behind * np.log1p(np.exp(odds))
-        most = np.maximum.reduce(logs, axis=(0, 2), keepdims=True)
-        return cls(np.exp(logs - most), most, 1 / (1 + against))
+        largest = np.maximum.reduce(logs, axis=(0, 2), keepdims=True)
+        return cls(np.exp(logs - largest), largest, 1 / (1 + against))
 
     def blame(self, weights: FloatArray) -> FloatArray:
-        """Return the posterior probability of every possible log-ratio, given the counts of a cell
-        (group of outcomes), for all cells: (2, cells, sizes). A log-ratio has a sign (first axis:
-        positive, then negative) and a size, its absolute value (last axis).
-
-        weights: (sizes,), prior probability of each size; both signs are equally likely.
-        """
+        """Return the posterior probability of every log-ratio: (2, cells, sizes)."""
         blame = self.relative * (weights / 2)
         blame /= np.add.reduce(blame, axis=(0, 2), keepdims=True)
         return blame
 
     def logs(self, weights: FloatArray) -> FloatArray:
-        """Return the log of each cell's likelihood, averaged over the possible log-ratios:
-        (cells,).
-
-        weights: (sizes,), prior probability of each size (absolute value of a log-ratio); both
-            signs of a log-ratio are equally likely.
-        """
+        """Return the log of each cell's likelihood, averaged over log-ratios: (cells,)."""
         total = (self.relative * (weights / 2)).sum(axis=(0, 2), keepdims=True)
         return np.asarray(np.log(total) + self.log_largest)[0, :, 0]
 
@@ -318,8 +294,8 @@ def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
     counts: (cells, 2), draws by cell and input.
     arms: (2,), number of all draws of d1 and of d2.
     """
-    alike, index, many = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
-    cells = _Cells.of(alike, many, float(even_odds(arms)))
+    alike, index, frequencies = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
+    cells = _Cells.of(alike, frequencies, float(even_odds(arms)))
     models = _models(cells)
     worth = np.array([model.worth for model in models])
     weights = np.exp(worth - worth.max())
@@ -330,17 +306,14 @@ def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
             blame, share = _posterior(cells, model)
             expected += weight * (blame * share).sum(axis=(0, 2))
     draws = alike.sum(axis=1)
-    seen = (alike[:, 0] + 0.5) / (draws + 1)
-    error = np.sqrt(seen * (1 - seen) / (draws + 1))
-    is_apart = np.abs(seen - expected) > tuning.DEVIATIONS_BEYOND_LUCK * error
-    return np.asarray(np.where(is_apart, seen, expected)[index.ravel()])
+    observed = (alike[:, 0] + 0.5) / (draws + 1)
+    error = np.sqrt(observed * (1 - observed) / (draws + 1))
+    is_apart = np.abs(observed - expected) > tuning.DEVIATIONS_BEYOND_LUCK * error
+    return np.asarray(np.where(is_apart, observed, expected)[index.ravel()])
 
 
 def _models(cells: _Cells) -> list[_Model]:
-    """Return models with fewer and fewer clusters of cells. The last one is the first model that is
-    far less likely than the best, or the model of one cluster. In the first model, every point of a
-    grid of log-ratios is a cluster.
-    """
+    """Return models with fewer and fewer clusters, until one is far less likely than the best."""
     grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
     _, weights, likelihood = _fitted(cells, grid, even_weights, _EM_STEPS, moves=False)
     beside = np.concatenate([[0.0], weights, [0.0]])
@@ -363,76 +336,56 @@ def _models(cells: _Cells) -> list[_Model]:
         sizes, weights, likelihood = fit
         worth = likelihood - tuning.COST_OF_PARAMETER * len(sizes)
         result.append(_Model(sizes, weights, worth))
-        if len(sizes) == 1 or worth < max(one.worth for one in result) - DECISIVE_NATS:
+        if len(sizes) == 1 or worth < max(model.worth for model in result) - DECISIVE_NATS:
             return result
-        joined = [_joined(cells, sizes, weights, place) for place in range(len(sizes) - 1)]
-        fit = max(joined, key=lambda one: one[-1])
+        joined = [_joined(cells, sizes, weights, index) for index in range(len(sizes) - 1)]
+        fit = max(joined, key=lambda candidate: candidate[-1])
 
 
 def _one_more(
     cells: _Cells, on_grid: _Likelihood, sizes: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray, float] | None:
-    """Add a cluster of cells, and fit again. A cluster has one absolute log-ratio, its size; the
-    new cluster gets the size at which it raises the likelihood fastest. Return the fit (sizes,
-    weights, log-likelihood); None if the likelihood rises too little.
-
-    on_grid: likelihood of the possible sizes, `SIZES`.
-    sizes, weights: (clusters,) each, the sizes of the present clusters, and their shares of all
-        cells. The new cluster takes half of the weight of the cluster with the nearest size.
-    """
+    """Add the cluster that raises the likelihood fastest, and fit again; None without gain."""
     logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
     # The exponent is limited: for a cell that no cluster explains it would overflow.
     odds = on_grid.relative * np.exp(np.minimum(on_grid.log_largest - logs, 300.0))
-    rise = cells.many @ odds.sum(axis=0) / 2 - cells.many.sum()
-    place = int(np.argmax(rise))
-    if rise[place] <= tuning.COST_OF_PARAMETER:
+    rise = cells.frequencies @ odds.sum(axis=0) / 2 - cells.frequencies.sum()
+    index = int(np.argmax(rise))
+    if rise[index] <= tuning.COST_OF_PARAMETER:
         return None
-    beside = int(np.argmin(np.abs(sizes - SIZES[place])))
+    beside = int(np.argmin(np.abs(sizes - SIZES[index])))
     weights = weights.copy()
     weights[beside] /= 2
-    sizes, weights = np.append(sizes, SIZES[place]), np.append(weights, weights[beside])
+    sizes, weights = np.append(sizes, SIZES[index]), np.append(weights, weights[beside])
     return _fitted(cells, sizes, weights, _EM_STEPS // 3, moves=True)
 
 
 def _joined(
-    cells: _Cells, sizes: FloatArray, weights: FloatArray, place: int
+    cells: _Cells, sizes: FloatArray, weights: FloatArray, index: int
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Join two neighbouring clusters of cells and fit again. Return the fit (sizes, weights,
-    log-likelihood). The size of a cluster is the absolute log-ratio of its cells.
-
-    place: the clusters with the indices `place` and `place` + 1, in rising order of sizes, are
-        joined.
-    """
+    """Join the clusters `index` and `index` + 1, in rising order of sizes, and fit again."""
     order = np.argsort(sizes, kind="stable")
     sizes, weights = sizes[order], weights[order]
-    both = slice(place, place + 2)
-    weight = weights[both].sum()
-    size = sizes[both] @ weights[both] / weight
-    sizes = np.concatenate([sizes[:place], [size], sizes[place + 2 :]])
-    weights = np.concatenate([weights[:place], [weight], weights[place + 2 :]])
+    pair = slice(index, index + 2)
+    weight = weights[pair].sum()
+    size = sizes[pair] @ weights[pair] / weight
+    sizes = np.concatenate([sizes[:index], [size], sizes[index + 2 :]])
+    weights = np.concatenate([weights[:index], [weight], weights[index + 2 :]])
     return _fitted(cells, sizes, weights, _EM_STEPS // 3, moves=True)
 
 
 def _fitted(
     cells: _Cells, sizes: FloatArray, weights: FloatArray, steps: int, *, moves: bool
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Run EM (expectation-maximisation) on clusters of cells. Return (sizes, weights,
-    log-likelihood).
-
-    sizes, weights: (clusters,) each, the clusters to start from. The cells of a cluster have
-        log-ratios of one absolute value, its size; the weight is the cluster's share of all cells.
-    steps: number of EM steps. A third of `_EM_STEPS` suffices after two clusters were joined, or
-        one was added, since such a fit starts near its end.
-    moves: whether sizes may change, by one Newton step in each EM step.
-    """
-    ahead, draws, many = cells.ahead, cells.ahead + cells.behind, cells.many[:, None]
-    everything = cells.many.sum()
+    """Run EM on clusters of cells; with `moves`, each step also moves sizes by a Newton step."""
+    ahead, draws, frequencies = cells.ahead, cells.ahead + cells.behind, cells.frequencies[:, None]
+    everything = cells.frequencies.sum()
     likelihood = _Likelihood.of(cells, sizes)
     for _ in range(steps):
         # In this inner loop of learning, `np.add.reduce` is used: on small arrays it is faster than
         # the method `sum`.
         blame = likelihood.blame(weights)
-        blame *= many
+        blame *= frequencies
         weights = np.add.reduce(blame, axis=(0, 1)) / everything
         if moves:
             share = likelihood.share
@@ -442,15 +395,11 @@ def _fitted(
             step = np.minimum(np.maximum(step, -MAX_STEP), MAX_STEP)
             sizes = np.minimum(np.maximum(sizes + step, 0.0), SIZES[-1])
             likelihood = _Likelihood.of(cells, sizes)
-    return sizes, weights, float(cells.many @ likelihood.logs(weights))
+    return sizes, weights, float(cells.frequencies @ likelihood.logs(weights))
 
 
 def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
-    """Return the posterior probability of every log-ratio in every cell, (2, cells, sizes), and the
-    share of d1 at each log-ratio, (2, 1, sizes). The first axis is the sign of the log-ratio,
-    positive first; the last axis is its absolute size. The sizes are those of the model's clusters,
-    followed by the points of a grid, each with a tiny prior weight.
-    """
+    """Return the posterior probability and share of d1 at each log-ratio of clusters and grid."""
     sizes = np.concatenate([model.sizes, SIZES])
     weights = np.concatenate([model.weights, np.full(len(SIZES), MIN_WEIGHT)])
     likelihood = _Likelihood.of(cells, sizes)

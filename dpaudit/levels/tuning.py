@@ -24,22 +24,22 @@ PENALTY = 3.5
 # can have a large bound, too, so that more rules can look good by luck. Halving it changes the
 # efficiency of audits by -1.3 hundredths, doubling it by +0.3.
 PENALTY_WITHOUT_DELTA = 1.0
-# Penalty, in standard errors, for held-out counts of more than FEW_CELLS cells (groups of
-# outcomes). Many cells have many orders that can look good by luck, which costs as much as the many
-# rules for δ = 0. Halving it changes the efficiency of audits by -2.6 hundredths, doubling it by 0.
+# Penalty, in standard errors, for held-out counts of more than FEW_CELLS cells. Many cells have
+# many orders that can look good by luck, which costs as much as the many rules for δ = 0. Halving
+# it changes the efficiency of audits by -2.6 hundredths, doubling it by 0.
 PENALTY_ANY_ORDER = PENALTY + PENALTY_WITHOUT_DELTA
 # Standard errors by which a predicted bound for δ = 0 is lowered if it is computed from counts that
-# are smoothed over levels (groups of outcomes). It is less than PENALTY, the number for counts that
-# are not smoothed, since smoothing averages out random differences. Halving it changes the
-# efficiency of audits (a share, from 0 to 1) by +0.6 hundredths, doubling it by +1.8.
+# are smoothed over levels. It is less than PENALTY, the number for counts that are not smoothed,
+# since smoothing averages out random differences. Halving it changes the efficiency of audits (a
+# share, from 0 to 1) by +0.6 hundredths, doubling it by +1.8.
 PENALTY_SMOOTHED = 1.5
-# Penalty, in standard errors, for candidates (orders of outcomes) in which one fit gives the
-# estimates of all levels, so that frequent outputs determine the estimates of rare outputs. Halving
-# it changes the efficiency of audits by -1.7 hundredths, doubling it by -7.0.
+# Penalty, in standard errors, for candidates in which one fit gives the estimates of all levels, so
+# that frequent outputs determine the estimates of rare outputs. Halving it changes the efficiency
+# of audits by -1.7 hundredths, doubling it by -7.0.
 PENALTY_ONE_FIT = 0.5
-# Number of standard errors by which a predicted bound is lowered for candidates (orders of
-# outcomes) whose log-ratios of cells are shrunk towards common values. Halving or doubling it does
-# not change the efficiency of audits.
+# Number of standard errors by which a predicted bound is lowered for candidates whose log-ratios of
+# cells are shrunk towards common values. Halving or doubling it does not change the efficiency of
+# audits.
 PENALTY_SHRUNK = 1.0
 # For the probabilistic definition of DP, outputs are chosen until their total probability exceeds
 # δ. Number of standard errors by which the estimate of this total is lowered. Halving or doubling
@@ -67,27 +67,27 @@ DEVIATIONS_BEYOND_LUCK = 4.0
 # standard deviations. Halving or doubling it does not change the efficiency of audits.
 MIN_COLUMN_DEVIATIONS = 1.0
 
-# The constants down to the next heading decide which candidate (order of outcomes) is chosen, and
-# whether outputs that only one input gave count as a leak or as noise.
+# The constants down to the next heading decide which candidate is chosen, and whether outputs that
+# only one input gave count as a leak or as noise.
 
-# A candidate that orders at most this number of cells (groups of outcomes) gets PENALTY, a
-# candidate that orders more cells the larger PENALTY_ANY_ORDER. Halving it changes the efficiency
-# of audits by +0.8 hundredths, doubling it by 0.
+# A candidate that orders at most this number of cells gets PENALTY, a candidate that orders more
+# cells the larger PENALTY_ANY_ORDER. Halving it changes the efficiency of audits by +0.8
+# hundredths, doubling it by 0.
 FEW_CELLS = 16
 # Factor on the predicted bound of an order of many cells: simpler orders are preferred, since a
 # reader can check their events. Halving or doubling it does not change the efficiency of audits.
 MANY_CELLS_FACTOR = 0.9
-# Candidates (orders of outcomes) with at least this share of the largest predicted bound count as
-# nearly equal, and their likelihoods decide. Halving it does not change the efficiency of audits (a
-# share of the draws), doubling it lowers the efficiency by 3.5 hundredths.
+# Candidates with at least this share of the largest predicted bound count as nearly equal, and
+# their likelihoods decide. Halving it does not change the efficiency of audits (a share of the
+# draws), doubling it lowers the efficiency by 3.5 hundredths.
 NEARLY_EQUAL_SHARE = 0.85
 # Prior odds that a cell in a tail of the numbers leaks, if all of its draws are of one input. They
 # are low, since private noise has tails in which one input is drawn alone by luck. For other cells
 # (values, labels and keys) the odds are 1. Source: `python -m benchmarks.rare_leaks`.
 PRIOR_ODDS_OF_TAIL = 0.05
-# The "other" rule, which joins the main rule and comes from another candidate (order of outcomes),
-# may guess on at most this share of the draws. A rule that guesses more often would compete with
-# the main rule, whose levels are finer.
+# The "other" rule, which joins the main rule and comes from another candidate, may guess on at most
+# this share of the draws. A rule that guesses more often would compete with the main rule, whose
+# levels are finer.
 MAX_OTHER_GUESSES = 0.1
 
 # Log-likelihood, in nats, that a more complex fit must gain over a simpler one.
