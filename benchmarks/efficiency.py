@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -292,6 +293,19 @@ def share(specimen: Specimen, draws: int, seeds: int, seconds: float) -> Share:
     )
 
 
+# In a process of the pool: the specimens that it measures.
+_specimens: Sequence[Specimen] = ()
+
+
+def _take(specimens: Sequence[Specimen]) -> None:
+    global _specimens
+    _specimens = specimens
+
+
+def _share_of(index: int, draws: int, seeds: int, seconds: float) -> Share:
+    return share(_specimens[index], draws, seeds, seconds)
+
+
 def shares(
     some: Sequence[Specimen], draws: int, seeds: int, seconds: float, processes: int
 ) -> Iterator[str]:
@@ -300,12 +314,14 @@ def shares(
     titles = f"{'at least':>9}{'oracle':>9}{'share':>7}{'law':>6}{'CPU':>7}"
     yield f"{'mechanism':<48}{'ε':>7}{titles}  attack"
     found = []
-    with ProcessPoolExecutor(processes) as pool:
-        measure = partial(share, draws=draws, seeds=seeds, seconds=seconds)
-        for one in pool.map(measure, some):
-            if one.oracle > 0:
-                found.append(one.efficiency)
-            yield str(one)
+    # A specimen may hold a function that cannot be pickled; a fork has it without.
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(processes, context, _take, (some,)) as pool:
+        measure = partial(_share_of, draws=draws, seeds=seeds, seconds=seconds)
+        for row in pool.map(measure, range(len(some))):
+            if row.oracle > 0:
+                found.append(row.efficiency)
+            yield str(row)
     nothing = sum(one == 0 for one in found)
     yield (
         f"\nefficiency at {draws:,}: median {median(found):.2f}, least {min(found):.2f}, "
