@@ -189,9 +189,12 @@ class Case:
         """Learn from as many draws as an audit keeps: half of them where fewer promise nothing."""
         plan = Plan(self.draws, None, self._limits)
         while True:
-            draft, coming = self._draft(plan.buffer_until, seed), self.draws - plan.buffer_until
+            draft, future_draws = (
+                self._draft(plan.buffer_until, seed),
+                self.draws - plan.buffer_until,
+            )
             point = ProfilePoint(self._claimed, self.specimen.delta)
-            learned = draft.learn(Objective(point, coming), without)
+            learned = draft.learn(Objective(point, future_draws), without)
             if learned.predicts_bound or not plan.extend_buffer():
                 break
         rule = learned.portfolio
@@ -199,7 +202,7 @@ class Case:
         right = np.where(guesses > 0, self._judged[1], 1 - self._judged[1])[guesses != 0]
         correct = float(right.sum()) / len(guesses)
         wrong = np.count_nonzero(guesses) / len(guesses) - correct
-        return self._share(self._oracle.allowed(rule.guesses, correct, wrong, coming))
+        return self._share(self._oracle.allowed(rule.guesses, correct, wrong, future_draws))
 
     def _of_an_audit(self, seed: int) -> float:
         nothing = Rule(-math.inf, math.inf, 0.0, 0.0)
@@ -208,8 +211,8 @@ class Case:
         )
         if watched.frozen is None:
             return 0.0
-        coming = result.certificates[0].fixed.draws
-        bound = self._oracle.allowed(watched.frozen.guesses, *watched.by_law(), coming)
+        future_draws = result.certificates[0].fixed.draws
+        bound = self._oracle.allowed(watched.frozen.guesses, *watched.by_law(), future_draws)
         return self._share(bound)
 
     @property

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from dpaudit import ApproximateDP
-from dpaudit.auditing.canaries import SHARES, certify_guesses, guess_numbers, wrong_numbers
 from dpaudit.auditing.canary_scores import included_above, right_guesses
+from dpaudit.auditing.single_run import SHARES, certify_guesses, guess_numbers, wrong_numbers
 from dpaudit.claims.tradeoff import gaussian_delta, gaussian_epsilon
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses

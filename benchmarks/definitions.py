@@ -17,7 +17,7 @@ import numpy as np
 
 import dpaudit
 from dpaudit.claims import ProfilePoint
-from dpaudit.reports import bounds as reported
+from dpaudit.reports import bounds_report as reported
 from dpaudit.stats.game import Game, delta_lower, p_value
 from mechanisms.pdp import counterexample, merge
 
@@ -62,9 +62,9 @@ def audits(
 def gaussian_lines(seeds: int) -> list[str]:
     """Return draws to refute μ = 0.9 when it is 1, and the bound for μ when the claim is true."""
     refuted = audits(gaussian, dpaudit.GaussianDP(0.9), 200_000, seeds)
-    draws = median(one.certificates[0].evidence.refuted_after or math.inf for one in refuted)
+    draws = median(audit.certificates[0].evidence.refuted_after or math.inf for audit in refuted)
     true = audits(gaussian, dpaudit.GaussianDP(1.0), DRAWS, seeds)
-    bounds = [one.claim.own_lower(one.point.epsilon, one.delta_lower) for one in true]
+    bounds = [audit.claim.own_lower(audit.point.epsilon, audit.delta_lower) for audit in true]
     lower = median(bound[1] for bound in bounds if bound is not None)
     return [
         f"Gaussian μ = 1 claimed as 0.9: refuted after {draws:,.0f} draws (wanted ≤ 30,000)",
@@ -83,13 +83,13 @@ def divergence_lines(seeds: int) -> list[str]:
     for words, claim, shift in cases:
         true = audits(partial(shifted, shift=shift), claim, DRAWS, seeds)
         lower, event = median(map(_shown, true)), median(map(_shown_by_event, true))
-        both = f"at least {lower:.4f} (by one event {event:.4f})"
-        lines.append(f"normal noise, {words}, claimed so, 10⁶ draws: {both}")
+        bounds = f"at least {lower:.4f} (by one event {event:.4f})"
+        lines.append(f"normal noise, {words}, claimed so, 10⁶ draws: {bounds}")
     refuted = audits(gaussian, dpaudit.RenyiDP(2.0, 0.8), 200_000, seeds)
-    found = sum(one.verdict is dpaudit.Verdict.VIOLATION for one in refuted)
+    violations = sum(audit.verdict is dpaudit.Verdict.VIOLATION for audit in refuted)
     by_event = sum(map(_is_refuted_by_event, refuted))
     lines.append(
-        f"normal noise, D_2 = 1 claimed as 0.8, 2·10⁵ draws: refuted in {found} of {seeds} "
+        f"normal noise, D_2 = 1 claimed as 0.8, 2·10⁵ draws: refuted in {violations} of {seeds} "
         f"(by one event in {by_event})"
     )
     return lines
@@ -102,10 +102,10 @@ def _shown(result: dpaudit.AuditResult) -> float:
 
 def _game(result: dpaudit.AuditResult) -> tuple[Game, ProfilePoint, float]:
     """Return the game of the exact test, the point it tests, and all of the α of both tests."""
-    (one,) = result.certificates
-    fixed, share = one.fixed, 1 if one.divergence is None else 2
+    (certificate,) = result.certificates
+    fixed, share = certificate.fixed, 1 if certificate.divergence is None else 2
     game = Game(fixed.correct, fixed.wrong, fixed.draws, two_guesses=fixed.two_guesses)
-    return game, one.point, share * fixed.alpha
+    return game, certificate.point, share * fixed.alpha
 
 
 def _shown_by_event(result: dpaudit.AuditResult) -> float:
@@ -127,7 +127,7 @@ def tight_lines(seeds: int) -> list[str]:
     for delta in DELTAS:
         mechanism = partial(reveal_or_randomize, delta=delta)
         results = audits(mechanism, dpaudit.ApproximateDP(1.0, delta), DRAWS, seeds)
-        lower = median(one.epsilon_lower for one in results)
+        lower = median(audit.epsilon_lower for audit in results)
         lines.append(
             f"tight pair, ε = 1, δ = {delta:g}, 10⁶ draws: ε ≥ {lower:.4f} (wanted ≥ 0.985)"
         )
@@ -141,17 +141,17 @@ def probabilistic_lines(seeds: int) -> list[str]:
     start = time.process_time()
     results = audits(mechanism, claim, PDP_DRAWS, seeds)
     spent = time.process_time() - start
-    drawn = sum(one.draws for one in results)
-    found = sum(one.verdict is dpaudit.Verdict.VIOLATION for one in results)
+    drawn = sum(audit.draws for audit in results)
+    count = sum(audit.verdict is dpaudit.Verdict.VIOLATION for audit in results)
     rng = np.random.default_rng(0)
     start = time.process_time()
-    for place in range(20):
-        mechanism(place % 2, size=drawn // 20, rng=rng)
+    for call in range(20):
+        mechanism(call % 2, size=drawn // 20, rng=rng)
     ratio = spent / (time.process_time() - start)
     approximate = audits(mechanism, dpaudit.ApproximateDP(1.0, PDP_DELTA), 200_000, seeds)
-    alarms = sum(one.verdict is dpaudit.Verdict.VIOLATION for one in approximate)
+    alarms = sum(audit.verdict is dpaudit.Verdict.VIOLATION for audit in approximate)
     return [
-        f"T∘K as PDP, ε = 1, δ = {PDP_DELTA:g}, at most 2·10⁶ draws: refuted in {found} of {seeds}",
+        f"T∘K as PDP, ε = 1, δ = {PDP_DELTA:g}, at most 2·10⁶ draws: refuted in {count} of {seeds}",
         f"  CPU against drawing as many with the bare mechanism: {ratio:.2f} (wanted ≤ 5)",
         f"  as approximate DP, which it meets exactly: refuted in {alarms} of {seeds}",
     ]

@@ -15,7 +15,7 @@ from pathlib import Path
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Verdict
-from dpaudit.config.loading import load_config
+from dpaudit.config.yaml_files import load_config
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "seeds"
 
@@ -27,17 +27,18 @@ def refuted_after(spec: AuditSpec, seed: int) -> float | None:
     if result.verdict is not Verdict.VIOLATION:
         return None
     return min(
-        (one.evidence.refuted_after or one.evidence.budget) / one.evidence.budget
-        for one in result.certificates
-        if one.refuted
+        (certificate.evidence.refuted_after or certificate.evidence.budget)
+        / certificate.evidence.budget
+        for certificate in result.certificates
+        if certificate.refuted
     )
 
 
 def line(spec: AuditSpec, shares: Sequence[float | None]) -> str:
     """Return one line of the table."""
-    found = [one for one in shares if one is not None]
-    latest = f"{max(found):.1%}" if found else ""
-    return f"{spec.name:<48}{len(found):>6} of {len(shares)}{latest:>10}"
+    refuted = [share for share in shares if share is not None]
+    latest = f"{max(refuted):.1%}" if refuted else ""
+    return f"{spec.name:<48}{len(refuted):>6} of {len(shares)}{latest:>10}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,15 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
-    given = parser.parse_args(arguments)
-    files = given.files or sorted(CONFIGS.glob("*.yaml"))
+    options = parser.parse_args(arguments)
+    files = options.files or sorted(CONFIGS.glob("*.yaml"))
     print(f"{'audit':<48}{'found':>6}{'latest refutation, of its draws':>36}")
     missed = 0
-    with ProcessPoolExecutor(given.workers) as pool:
-        for spec in (one for file in files for one in load_config(file)):
+    with ProcessPoolExecutor(options.workers) as pool:
+        for spec in (audit for file in files for audit in load_config(file)):
             if spec.requirements.expect != "violation" or spec.statistics.exact:
                 continue
-            shares = list(pool.map(partial(refuted_after, spec), range(given.runs)))
+            shares = list(pool.map(partial(refuted_after, spec), range(options.runs)))
             missed += shares.count(None)
             print(line(spec, shares), flush=True)
     return int(missed > 0)

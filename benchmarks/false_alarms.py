@@ -73,7 +73,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, CellOrder, Scorer
-from dpaudit.levels.level_map import Grouped, LevelMap, by_input
+from dpaudit.levels.level_map import GroupedLevels, LevelMap, by_input
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import from_raw
@@ -237,7 +237,7 @@ def counted(mechanism: Mechanism, *, fresh: bool = True) -> Run:
         selection = mechanism.tally(SELECTION, rng)
         order = CellOrder(_CELLS, np.append(selection.counts, [[0, 0]], axis=0)).candidate("cells")
         learned = relearn([order], Objective(point, CERTIFICATION))
-        level = cast(Grouped, learned.portfolio.level)
+        level = cast(GroupedLevels, learned.portfolio.level)
         rule = learned.portfolio.guesses[level.group][:-1]
         tally = mechanism.tally(CERTIFICATION, rng) if fresh else selection
         return refuted(tally.game(rule), mechanism, alpha)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from dpaudit.adapters.isolation import Isolated
-from dpaudit.config.loading import load_config
+from dpaudit.config.yaml_files import load_config
 from dpaudit.targets.target import ImportedTarget, IsolatedTarget
 from mechanisms.gallery import laws
 from mechanisms.truth import truth_of

@@ -12,7 +12,7 @@ import time
 from importlib import import_module
 from typing import Any
 
-from dpaudit.library_claims.drawing import as_function
+from dpaudit.library_claims.dataset_functions import as_function
 from mechanisms.watch import opendp
 
 # Calls that draw one output each.

@@ -130,7 +130,9 @@ def key(
 ) -> list[dict[str, float]]:
     """A dict with a randomised response, and a second key as the leak."""
     pairs = zip(answer(dataset, size, rng, epsilon), leaks(dataset, size, rng, p), strict=True)
-    return [{"answer": one, "leak": 1.0} if leak else {"answer": one} for one, leak in pairs]
+    return [
+        {"answer": number, "leak": 1.0} if leak else {"answer": number} for number, leak in pairs
+    ]
 
 
 def random_value(
@@ -148,8 +150,8 @@ def random_text(
 ) -> list[float | str]:
     """Randomised response, and a text that never repeats as the leak."""
     outputs: list[float | str] = answer(dataset, size, rng, epsilon).tolist()
-    for place in np.flatnonzero(leaks(dataset, size, rng, p)):
-        outputs[place] = f"debug {rng.integers(2**63)}"
+    for index in np.flatnonzero(leaks(dataset, size, rng, p)):
+        outputs[index] = f"debug {rng.integers(2**63)}"
     return outputs
 
 
@@ -158,10 +160,10 @@ def random_key(
 ) -> list[dict[str, float]]:
     """A dict with a randomised response and a second key, which the leak renames at random."""
     answers = answer(dataset, size, rng, epsilon).tolist()
-    outputs = [{"answer": one, "other": 0.0} for one in answers]
-    for place in np.flatnonzero(leaks(dataset, size, rng, p)):
-        del outputs[place]["other"]
-        outputs[place][f"debug {rng.integers(2**63)}"] = 0.0
+    outputs = [{"answer": bit, "other": 0.0} for bit in answers]
+    for index in np.flatnonzero(leaks(dataset, size, rng, p)):
+        del outputs[index]["other"]
+        outputs[index][f"debug {rng.integers(2**63)}"] = 0.0
     return outputs
 
 
@@ -207,12 +209,12 @@ def digits(dataset: int, rng: np.random.Generator) -> decimal.Decimal:
 
 
 KINDS: dict[str, Draw] = {
-    one.__name__: one
-    for one in (value, tail, category, key, exception, random_value, random_text, random_key)
+    kind.__name__: kind
+    for kind in (value, tail, category, key, exception, random_value, random_text, random_key)
 }
 PURE_KINDS: dict[str, Draw] = {
-    one.__name__: one
-    for one in (
+    kind.__name__: kind
+    for kind in (
         value,
         laplace_value,
         both,
@@ -227,7 +229,7 @@ PURE_KINDS: dict[str, Draw] = {
     )
 }
 REPRESENTATIONS: dict[str, Draw] = {
-    one.__name__: one for one in (sign_of_zero, number_type, key_order, list_or_tuple, digits)
+    kind.__name__: kind for kind in (sign_of_zero, number_type, key_order, list_or_tuple, digits)
 }
 
 
@@ -287,7 +289,7 @@ def pure_line(name: str, p: float, times: float, audits: Audits) -> str:
 
 def pooled_line(times: float, audits: Sequence[Audits]) -> str:
     """Return the share of refuted audits with its 95 % Clopper-Pearson interval, as a line."""
-    refuted, count = sum(one.refuted for one in audits), sum(one.count for one in audits)
+    refuted, count = sum(audit.refuted for audit in audits), sum(audit.count for audit in audits)
     interval = stats.binomtest(refuted, count).proportion_ci(0.95, method="exact")
     return (
         f"all kinds, {times:g}/p draws: {refuted} of {count} refuted, {refuted / count:.1%} "
@@ -315,10 +317,11 @@ def run_commands(name: str, seeds: int) -> Audits:
         done = subprocess.run(words, env=plain, capture_output=True, check=False)
     audits = json.loads(done.stdout)["audits"]
     refuted = [
-        one["ending"]["certificates"][0]["evidence"]["refuted_after"] or math.inf for one in audits
+        record["ending"]["certificates"][0]["evidence"]["refuted_after"] or math.inf
+        for record in audits
     ]
-    seconds = sum(one["seconds"] for one in audits) / seeds
-    violations = [one["verdict"] for one in audits].count("VIOLATION")
+    seconds = sum(record["seconds"] for record in audits) / seeds
+    violations = [record["verdict"] for record in audits].count("VIOLATION")
     return Audits(violations, seeds, median(refuted), seconds)
 
 
@@ -369,25 +372,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epsilon", type=float, help="with --pure: the claimed ε; 1")
     parser.add_argument("--seeds", type=int, default=20, help="audits per line; 20")
     parser.add_argument("--kinds", nargs="+", help="value and tail, in the other tables all")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     for name in ("times", "epsilon"):
-        if getattr(given, name) and not given.pure:
+        if getattr(options, name) and not options.pure:
             parser.error(f"--{name} is for --pure")
-    if given.probability and given.representations:
+    if options.probability and options.representations:
         parser.error("--probability is not for --representations")
-    kinds = PURE_KINDS if given.pure else REPRESENTATIONS if given.representations else KINDS
-    for name in given.kinds or ():
+    kinds = PURE_KINDS if options.pure else REPRESENTATIONS if options.representations else KINDS
+    for name in options.kinds or ():
         if name not in kinds:
             parser.error(f"no kind {name!r} in this table; known: {', '.join(kinds)}")
-    if given.pure:
-        probabilities, budgets = given.probability or [1e-3], given.times or [100, 80, 60]
-        epsilon = given.epsilon or PURE_EPSILON
-        print_pure(given.kinds or list(kinds), probabilities, budgets, given.seeds, epsilon)
-    elif given.representations:
-        print_representations(given.kinds or list(kinds), given.seeds)
+    if options.pure:
+        probabilities, budgets = options.probability or [1e-3], options.times or [100, 80, 60]
+        epsilon = options.epsilon or PURE_EPSILON
+        print_pure(options.kinds or list(kinds), probabilities, budgets, options.seeds, epsilon)
+    elif options.representations:
+        print_representations(options.kinds or list(kinds), options.seeds)
     else:
         print_approximate(
-            given.kinds or ["value", "tail"], given.probability or [1e-4], given.seeds
+            options.kinds or ["value", "tail"], options.probability or [1e-4], options.seeds
         )
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 
 from dpaudit.certificates.result import AuditResult
+from dpaudit.reports.formats import FORMATS
 from dpaudit.reports.json import read_document
-from dpaudit.reports.registry import FORMATS
 
 RECORDED = Path(__file__).parents[1] / "configs/gallery/results.json"
 FLAGS = (

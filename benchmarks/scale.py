@@ -25,7 +25,7 @@ from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.sampling.chunks import Chunk, Counted, Measure, ToCount
+from dpaudit.sampling.chunks import Chunk, LevelCounts, Measure, ToCount
 from dpaudit.sampling.executors.pools import Done
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import ImportedTarget
@@ -75,7 +75,7 @@ class Canned(Executor):
 
     def __init__(self, path: str) -> None:
         self.sampler = sampler(path)
-        self.known: dict[int, Counted] = {}
+        self.known: dict[int, LevelCounts] = {}
         self.blocks = 0
         self.drawing = 0.0
         self.measure: Measure | None = None

@@ -24,8 +24,8 @@ from dpaudit.certificates.traced import Finding, SourceLine, Trace
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP, ZeroConcentratedDP
 from dpaudit.import_path import resolve
 from dpaudit.targets.target import CallableTarget, ImportedTarget
+from dpaudit.tracing.mechanism_trace import subject_of, trace_pair
 from dpaudit.tracing.runs.running import run
-from dpaudit.tracing.trace import subject_of, trace_pair
 from mechanisms.causes.planted import CAUSES, OF_LIBRARIES, Cause
 
 

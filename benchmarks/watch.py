@@ -34,8 +34,8 @@ _INTRODUCTION = """\
 library on a pair of neighbouring inputs, or on the pair that a search found. [The library makes the
 claim](guides/library-claims.md); a claim such as “1-DP” is the ε of the arguments. Each of the
 {planned} audits has an error probability of {alpha:.2g}, so at most {expected:.2g} false finds are
-expected in all of them. This page shows one run of `make watch`: {audits} audits, {minutes:.2g}
-minutes of drawing with one worker, dpaudit {version}.
+expected in all of them. This page shows one run of `make watch`: {audits} audits, dpaudit
+{version}. Such a run draws for some 15 minutes with one worker.
 
 “Would have shown” is the ε at the tested δ that this event would have refuted in 9 of 10 runs. A
 pass says nothing about other inputs, rarer events or smaller leaks. A violation whose bound equals
@@ -56,7 +56,6 @@ def page(by_library: Mapping[str, Sequence[AuditResult]], planned: Mapping[str, 
             alpha=alpha,
             expected=alpha * sum(planned.values()),
             audits=len(every),
-            minutes=sum(one.seconds for one in every) / 60,
             version=every[0].versions["dpaudit"],
         ),
         *_found(by_library),

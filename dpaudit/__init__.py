@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dpaudit.errors import MechanismError as MechanismError
     from dpaudit.errors import UsageError as UsageError
     from dpaudit.inputs.canaries import Canaries as Canaries
+    from dpaudit.reports.notebook import to_frame as to_frame
     from dpaudit.searching.sensitivity import SensitivityResult as SensitivityResult
     from dpaudit.searching.sensitivity import Witness as Witness
     from dpaudit.searching.sensitivity import sensitivity as sensitivity
@@ -49,6 +50,7 @@ _HOMES = {
     "dpaudit.certificates.traced": ("Trace",),
     "dpaudit.claims.base": ("PrivacyClaim",),
     "dpaudit.inputs.canaries": ("Canaries",),
+    "dpaudit.reports.notebook": ("to_frame",),
     "dpaudit.searching.sensitivity": ("SensitivityResult", "Witness", "sensitivity"),
     "dpaudit.errors": ("DpauditError", "MechanismError", "UsageError"),
 }
@@ -70,7 +72,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__getattr__("__all__")])
+    return list(__getattr__("__all__"))
 
 
 def _definitions() -> dict[str, Any]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.option import refused
+from dpaudit.auditing.option_values import refused
 from dpaudit.auditing.options import (
     DEFAULTS,
     OPTIONS,
@@ -29,9 +29,11 @@ from dpaudit.auditing.spec import AuditSpec, PairSearch
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim
+from dpaudit.claims.registry import ClaimNumbers, stated_claim
 from dpaudit.errors import UsageError
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
+from dpaudit.progress_bar import notebook_bar
 from dpaudit.sampling.executors import Workers
 from dpaudit.targets.target import (
     CallableTarget,
@@ -48,13 +50,13 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 
-# Arguments that are no values of their options, but objects of Python.
-_OBJECTS = ("mechanism", "d1", "d2", "claim")
+# Arguments that are no values of their options, but objects of Python, or parts of the claim.
+_OBJECTS = ("mechanism", "d1", "d2", "claim", *ClaimNumbers.__annotations__)
 # Largest value of the argument `noises` of `trace`, the number of noise sequences to try.
 _MAX_NOISES = 1_000
 
 
-class MoreOptions(TypedDict, total=False):
+class MoreOptions(ClaimNumbers, total=False):
     """Types of the further keyword arguments of `search` and of the assertions, which are those of
     `audit`. docs/options.md describes them."""
 
@@ -91,8 +93,17 @@ def audit(  # noqa: D417  # options without a text here are listed by section
     mechanism: Callable[..., Any] | str | list[str],
     d1: Any,
     d2: Any,
-    claim: PrivacyClaim | Literal["library"],
+    claim: PrivacyClaim | Literal["library"] | None = None,
     *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    adversary: Any = None,
+    guarantees: Any = None,
+    tradeoff: Any = None,
+    mu: float | None = None,
+    sigma: float | None = None,
+    order: float | None = None,
+    rho: float | None = None,
     params: Mapping[str, Any] | None = None,
     samples: int = DEFAULTS["samples"],
     time: float | None = DEFAULTS["time"],
@@ -142,9 +153,10 @@ def audit(  # noqa: D417  # options without a text here are listed by section
     d1, d2 : Any
         Neighbouring inputs. The mechanism gets these objects themselves; dpaudit never changes an
         input.
-    claim : PrivacyClaim or 'library'
-        The claim to test, such as `PureDP(1.0)` or `ApproximateDP(1.0, 1e-5)`. `'library'` asks the
-        library of the mechanism for its claim (docs/guides/library-claims.md).
+    claim : PrivacyClaim or 'library', optional
+        The claim to test, such as `PureDP(1.0)`. In its place, give its parameters as keyword
+        arguments: `epsilon=1.0`, `epsilon=1.0, delta=1e-5`, `mu=0.5` or `rho=0.1`. `'library'` asks
+        the library of the mechanism for its claim (docs/guides/library-claims.md).
     params : mapping of str to Any, optional
         Keyword arguments with which the mechanism is called.
     samples : int, optional
@@ -163,7 +175,8 @@ def audit(  # noqa: D417  # options without a text here are listed by section
         the mechanism. With `'auto'`, this process draws. If more than about 5 seconds of drawing
         are left, one further process per core also draws.
     on_progress : callable, optional
-        Called with a `Progress` after every block of draws.
+        Called with a `Progress` after every block of draws. Default: in a notebook, a bar below the
+        cell; elsewhere, nothing.
 
     Returns
     -------
@@ -173,6 +186,8 @@ def audit(  # noqa: D417  # options without a text here are listed by section
 
     Other Parameters
     ----------------
+    epsilon, delta, adversary, tradeoff, mu, sigma, order, rho
+        "Claim" in docs/options.md. `guarantees` are the points (ε, δ) of a `PrivacyProfile`.
     batch_arg, data_arg, rng_arg, post_process, adjacency, repeat, on_error, range, exact
         "What to audit" in docs/options.md. `post_process` is a callable, `range` a sequence.
     bound, stop
@@ -202,7 +217,7 @@ def audit(  # noqa: D417  # options without a text here are listed by section
     >>> import dpaudit
     >>> def laplace(x, size, rng):
     ...     return x + rng.laplace(size=size)
-    >>> result = dpaudit.audit(laplace, 0, 1, dpaudit.PureDP(0.25), samples=2_000)
+    >>> result = dpaudit.audit(laplace, 0, 1, epsilon=0.25, samples=2_000)
     >>> result.verdict
     <Verdict.VIOLATION: 'VIOLATION'>
     >>> result.epsilon_lower > 0.25
@@ -215,7 +230,7 @@ def audit(  # noqa: D417  # options without a text here are listed by section
 
 def search(
     mechanism: Callable[..., Any] | str | list[str],
-    claim: PrivacyClaim | Literal["library"],
+    claim: PrivacyClaim | Literal["library"] | None = None,
     *,
     space: Any,
     form: str | None = None,
@@ -237,8 +252,8 @@ def search(
     ----------
     mechanism : callable, str or list of str
         As in `audit`.
-    claim : PrivacyClaim or 'library'
-        The claim to test, as in `audit`.
+    claim : PrivacyClaim or 'library', optional
+        The claim to test; in its place, its parameters as keyword arguments, as in `audit`.
     space : str or mapping
         Description of all possible inputs, such as `"list of number in [0, 1]"`
         (docs/guides/find-the-pair.md).
@@ -289,13 +304,13 @@ def search(
     >>> def total(numbers, size, rng):
     ...     return sum(numbers) + rng.laplace(scale=0.5, size=size)
     >>> result = dpaudit.search(
-    ...     total, dpaudit.PureDP(1.0), space="list of number in [0, 1]", adjacency="add-remove",
+    ...     total, epsilon=1.0, space="list of number in [0, 1]", adjacency="add-remove",
     ...     samples=100_000,
     ... )
     >>> result.verdict
     <Verdict.VIOLATION: 'VIOLATION'>
     """
-    from dpaudit.searching.search import neighbour_search
+    from dpaudit.searching.pair_search import neighbour_search
 
     _check_keywords("search", search, more)
     relation = parse_adjacency(more.get("adjacency"))
@@ -307,7 +322,7 @@ def search(
     return _run({**arguments, **more}, search=pairs)
 
 
-class TraceOptions(TypedDict, total=False):
+class TraceOptions(ClaimNumbers, total=False):
     """Types of the further keyword arguments of `trace`. docs/options.md describes them."""
 
     batch_arg: str | None
@@ -338,8 +353,9 @@ def trace(
     d1, d2 : Any
         Neighbouring inputs.
     claim : PrivacyClaim, optional
-        The claim with which the privacy cost of each line's noise is compared. Without a claim, a
-        line is reported as a cause of a leak only if no claim would allow it.
+        The claim with which the privacy cost of each line's noise is compared; in its place, its
+        parameters as keyword arguments, as in `audit`. Without a claim, a line is reported as a
+        cause of a leak only if no claim would allow it.
     params : mapping of str to Any, optional
         Keyword arguments with which the mechanism is called.
     noises : int, default 3
@@ -380,20 +396,23 @@ def trace(
     >>> import dpaudit
     >>> def noisy(x, rng):
     ...     return x + rng.laplace(scale=0.5)
-    >>> found = dpaudit.trace(noisy, 0, 1, dpaudit.PureDP(1.0))
-    >>> found.sites[0].cost
+    >>> trace = dpaudit.trace(noisy, 0, 1, epsilon=1.0)
+    >>> trace.sites[0].cost
     2.0
     """
-    from dpaudit.tracing.trace import trace_pair
+    from dpaudit.tracing.mechanism_trace import trace_pair
 
     _check_keywords("trace", trace, more, TraceOptions)
     if isinstance(d2, PrivacyClaim) and claim is None:
         why = "d2 is a claim: write trace(mechanism, d1, d2, claim), with two inputs"
         raise UsageError(why, code="arguments-wrong")
-    if claim is not None:
+    numbers = _numbers(more)
+    if claim is not None or numbers:
+        claim = stated_claim(claim, numbers)
         verify(claim=claim)
     options = {**DEFAULTS, "params": params, **more}
-    options |= {name: OPTIONS[name].read(options[name]) for name in ("params", *more)}
+    names = ["params", *(name for name in more if name not in _OBJECTS)]
+    options |= {name: OPTIONS[name].read(options[name]) for name in names}
     if not isinstance(noises, Integral) or not 1 <= noises <= _MAX_NOISES:
         raise refused("noises", noises, f"must be a whole number from 1 to {_MAX_NOISES:,}")
     if isinstance(follow, str) or isinstance(primitives, str):
@@ -414,6 +433,12 @@ def _check_keywords(
             raise TypeError(f"{name}() got an unexpected keyword argument {option!r}.{near}")
 
 
+def _numbers(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the claim among the keyword arguments of `audit`."""
+    names = ClaimNumbers.__annotations__
+    return {name: arguments[name] for name in names if arguments.get(name) is not None}
+
+
 def _run(
     arguments: Mapping[str, Any],
     *,
@@ -421,7 +446,8 @@ def _run(
     search: PairSearch | None = None,
 ) -> AuditResult:
     """Run an audit or a search with the keyword arguments of `audit`, and return its result."""
-    mechanism, claim = arguments["mechanism"], arguments["claim"]
+    mechanism = arguments["mechanism"]
+    claim = stated_claim(arguments["claim"], _numbers(arguments))
     on_progress = arguments["on_progress"]
     if on_progress is not None and not callable(on_progress):
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
@@ -452,7 +478,8 @@ def _run(
         requirements=records.requirements,
         journaling=records.journaling,
     )
-    return run_audit(spec, on_progress)
+    with notebook_bar() as bar:
+        return run_audit(spec, on_progress or bar)
 
 
 def _target(

@@ -1,24 +1,22 @@
-"""Define the functions that audit recorded data: `bound`, `bound_guesses` and `bound_canaries`.
-
-`bound` takes recorded outputs, `bound_guesses` the numbers of guesses about the canaries of one
-training run, and `bound_canaries` the scores of canaries. Users import them from `dpaudit`. api.py
-has the functions that run a mechanism.
-"""
+"""Define the functions that audit recorded data: `bound` takes recorded outputs, `bound_guesses`
+the numbers of guesses about the canaries of one training run, and `bound_canaries` the scores of
+canaries. Users import them from `dpaudit`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from numbers import Integral
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.option import refused
+from dpaudit.auditing.option_values import refused
 from dpaudit.auditing.options import DEFAULTS, BoundMethod, verify
-from dpaudit.certificates.one_run import Sides
+from dpaudit.certificates.canary_certificate import Sides
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
+from dpaudit.claims.registry import ClaimNumbers, stated_claim
 from dpaudit.errors import UsageError
 from dpaudit.inputs.canaries import Canaries
 
@@ -26,7 +24,7 @@ from dpaudit.inputs.canaries import Canaries
 def bound(
     outcomes_d1: Sequence[Any] | NDArray[Any],
     outcomes_d2: Sequence[Any] | NDArray[Any],
-    claim: PrivacyClaim,
+    claim: PrivacyClaim | None = None,
     *,
     coin_flipped: bool = False,
     scores: bool = False,
@@ -34,6 +32,7 @@ def bound(
     seed: int = DEFAULTS["seed"],
     bound: BoundMethod | None = None,
     name: str = "recorded outputs",
+    **numbers: Unpack[ClaimNumbers],
 ) -> AuditResult:
     """Look for statistical proof of a leak in recorded outputs, such as outputs of training runs.
 
@@ -44,7 +43,7 @@ def bound(
         row of an array, is an output. Outputs must be in the order in which they were made, since a
         test of independence uses this order. At least 100 outputs in all, and at least 25 for each
         input.
-    claim : PrivacyClaim
+    claim : PrivacyClaim, optional
         The claim to test.
     coin_flipped : bool, default False
         Whether the toss of a fair coin chose the input of each draw, so that the number of draws of
@@ -71,6 +70,11 @@ def bound(
     AuditResult
         As in `audit`, with one certificate.
 
+    Other Parameters
+    ----------------
+    **numbers
+        Parameters of the claim in place of `claim`, such as `epsilon=1.0, delta=1e-5`.
+
     Raises
     ------
     UsageError
@@ -87,11 +91,12 @@ def bound(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> d1, d2 = rng.laplace(0, 1, 1_000), rng.laplace(1, 1, 1_000)
-    >>> dpaudit.bound(d1, d2, dpaudit.PureDP(0.25)).verdict
+    >>> dpaudit.bound(d1, d2, epsilon=0.25).verdict
     <Verdict.VIOLATION: 'VIOLATION'>
     """
-    from dpaudit.auditing.recorded import RecordedAudit, audit_recorded, separate_samples
+    from dpaudit.auditing.recorded_outputs import RecordedAudit, audit_recorded, separate_samples
 
+    claim = stated_claim(claim, numbers)
     verify(name=name)
     for key, switch in (("coin_flipped", coin_flipped), ("scores", scores)):
         if not isinstance(switch, bool):
@@ -99,14 +104,14 @@ def bound(
     for key, rows in (("outcomes_d1", outcomes_d1), ("outcomes_d2", outcomes_d2)):
         if not _are_rows(rows):
             raise refused(key, rows, "must be a list or an array, with an entry for each draw")
-    outcomes, is_d1, place = separate_samples(outcomes_d1, outcomes_d2, "d1, d2")
+    outcomes, is_d1, positions = separate_samples(outcomes_d1, outcomes_d2, "d1, d2")
     audit = RecordedAudit(
         name=name,
         source=name,
         pair="d1, d2",
         outcomes=outcomes,
         is_d1=is_d1,
-        place=place,
+        positions=positions,
         claim=claim,
         coin_flipped=coin_flipped,
         scores_only=scores,
@@ -121,10 +126,11 @@ def bound_guesses(
     canaries: int,
     guesses: int,
     correct: int,
-    claim: PrivacyClaim,
+    claim: PrivacyClaim | None = None,
     *,
     confidence: float = DEFAULTS["confidence"],
     name: str = "guesses",
+    **numbers: Unpack[ClaimNumbers],
 ) -> AuditResult:
     """Look for statistical proof of a leak in a single run with many canaries.
 
@@ -138,7 +144,7 @@ def bound_guesses(
         If the claim has δ > 0 or is a curve, this number must be fixed before the run.
     correct : int
         Number of right guesses.
-    claim : PrivacyClaim
+    claim : PrivacyClaim, optional
         The claim to test, about inputs that differ in one canary.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
@@ -149,6 +155,11 @@ def bound_guesses(
     -------
     AuditResult
         As in `audit`, with one `OneRunCertificate` in `by_pair`.
+
+    Other Parameters
+    ----------------
+    **numbers
+        Parameters of the claim in place of `claim`, such as `epsilon=1.0, delta=1e-5`.
 
     Raises
     ------
@@ -163,13 +174,14 @@ def bound_guesses(
     Examples
     --------
     >>> import dpaudit
-    >>> result = dpaudit.bound_guesses(1000, 100, 75, dpaudit.ApproximateDP(0.5, 1e-4))
+    >>> result = dpaudit.bound_guesses(1000, 100, 75, epsilon=0.5, delta=1e-4)
     >>> result.verdict, round(result.epsilon_lower, 3)
     (<Verdict.VIOLATION: 'VIOLATION'>, 0.53)
     """
-    from dpaudit.auditing.canaries import audit_guesses
+    from dpaudit.auditing.single_run import audit_guesses
     from dpaudit.stats.one_run import Guesses
 
+    claim = stated_claim(claim, numbers)
     verify(name=name)
     for key, count in (("canaries", canaries), ("guesses", guesses), ("correct", correct)):
         if not isinstance(count, Integral) or isinstance(count, bool):
@@ -185,7 +197,7 @@ def bound_guesses(
 def bound_canaries(
     canaries: Canaries | Sequence[Any] | NDArray[Any],
     scores: Sequence[float] | NDArray[Any],
-    claim: PrivacyClaim,
+    claim: PrivacyClaim | None = None,
     *,
     guesses: int | None = None,
     sides: Sides | None = None,
@@ -193,6 +205,7 @@ def bound_canaries(
     confidence: float = DEFAULTS["confidence"],
     seed: int = DEFAULTS["seed"],
     name: str = "canaries",
+    **numbers: Unpack[ClaimNumbers],
 ) -> AuditResult:
     """Look for statistical proof of a leak in a single run, from the scores of its canaries.
 
@@ -203,7 +216,7 @@ def bound_canaries(
     scores : sequence of float
         A score for each canary, computed from the output of the run without knowledge of the coins.
         A larger score means that the canary was more likely included.
-    claim : PrivacyClaim
+    claim : PrivacyClaim, optional
         The claim to test, about inputs that differ in one canary.
     guesses : int, optional
         Number of guesses, which are about the canaries with the most extreme scores. Fix it before
@@ -229,6 +242,11 @@ def bound_canaries(
     AuditResult
         As in `audit`, with one `OneRunCertificate` in `by_pair`.
 
+    Other Parameters
+    ----------------
+    **numbers
+        Parameters of the claim in place of `claim`, such as `epsilon=1.0, delta=1e-5`.
+
     Raises
     ------
     UsageError
@@ -247,12 +265,13 @@ def bound_canaries(
     >>> import numpy as np
     >>> canaries = dpaudit.Canaries(5_000, seed=1)
     >>> scores = canaries.included + np.random.default_rng(2).normal(size=5_000)
-    >>> result = dpaudit.bound_canaries(canaries, scores, dpaudit.GaussianDP(0.3), guesses=500)
+    >>> result = dpaudit.bound_canaries(canaries, scores, mu=0.3, guesses=500)
     >>> result.verdict, round(result.by_pair[0].mu_lower, 2)
     (<Verdict.VIOLATION: 'VIOLATION'>, 0.67)
     """
     from dpaudit.auditing.canary_scores import audit_scores, checked_coins, checked_scores
 
+    claim = stated_claim(claim, numbers)
     verify(name=name, confidence=confidence, seed=seed)
     if guesses is not None and (isinstance(guesses, bool) or not isinstance(guesses, Integral)):
         raise refused("guesses", guesses, "must be a whole number")

@@ -4,13 +4,15 @@ from.
 A rule guesses the input of a draw from its output. A draw that enters a bound or a bet must not
 have been seen when the rule was chosen. Blocks to learn from are `FreshDraws` first: they can be
 counted, by a function that was fixed before the draws, and then be released as `SelectionDraws`,
-which cannot certify. Draws of the exact test (with frozen rules) are never seen: a `Measure`, which
-says what to count, is sent to the process that makes the draws, and only counts come back
-(sampling/chunks.py).
+which cannot certify. Draws of the exact test are never seen: a `Measure`, which says what to count,
+is sent to the process that makes the draws, and only counts come back (sampling/chunks.py).
 
-Terms: a draw is an output of the mechanism. The arm of a draw is its input, d1 or d2. A level is a
-bin of outputs. A tally is a table of counts by level and arm; of the draws that certify, only the
-tally is kept.
+arm
+    The input of a draw, d1 or d2.
+atom
+    A single output whose draws are counted.
+tally
+    A table of counts by level (or atom) and arm. Of the draws that certify, only the tally is kept.
 """
 
 from __future__ import annotations
@@ -38,11 +40,8 @@ MAX_BUFFERED_DRAWS = 100_000
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectionDraws:
     """Draws from which rules may be learned. They can no longer count towards a bound or a bet: a
-    rule fits the draws from which it was learned better than other draws.
-
-    outcomes: the outputs.
-    is_d1: for each output, whether its input was d1, (size,).
-    """
+    rule fits the draws from which it was learned better than other draws. `is_d1` has shape
+    (size,)."""
 
     outcomes: Outcomes
     is_d1: NDArray[np.bool_]
@@ -72,11 +71,7 @@ def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshDraws:
     """Draws that no rule was learned from yet, so that their counts may certify. The toss of a fair
-    coin chose the input of each draw.
-
-    _outcomes: the outputs.
-    _is_d1: for each output, whether its input was d1, (size,).
-    """
+    coin chose the arm of each draw."""
 
     _outcomes: Outcomes = field(repr=False)
     _is_d1: NDArray[np.bool_] = field(repr=False)
@@ -88,23 +83,15 @@ class FreshDraws:
     def looks(
         self, level: Callable[[Outcomes], LevelArray], levels: int, stride: int
     ) -> tuple[Tally, ...]:
-        """Return one tally for each `stride` consecutive draws, in order.
-
-        level: function from outputs to their levels, (draws,). It must have been fixed before these
-            draws.
-        levels: number of levels.
-        stride: number of draws for each tally; the last tally may have fewer.
-        """
+        """Return one tally for each `stride` consecutive draws, in order; the last may have fewer.
+        `level` maps outputs to levels, (draws,), and must have been fixed before these draws."""
         looks = -(-self.size // stride)
         cells = np.arange(self.size) // stride * levels + level(self._outcomes)
         counts = by_arm(cells, looks * levels, self._is_d1)
         return tuple(map(Tally, counts.reshape(looks, levels, 2)))
 
     def release(self, size: int | None = None) -> SelectionDraws:
-        """Return the first `size` draws, to learn from; None stands for all draws.
-
-        The caller must not certify with any of these draws afterwards.
-        """
+        """Return the first `size` draws, or all, to learn from; they must not certify any more."""
         every = SelectionDraws(self._outcomes, self._is_d1)
         return every if size is None or size >= self.size else every.take(slice(size))
 
@@ -114,13 +101,8 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """A table that counts draws by level and input. A level is a bin of outputs.
-
-    counts: numbers of draws of d1 and of d2 at each level, (levels, 2). Tallies with the same
-        number of levels can be added.
-
-    The constructor raises ValueError for counts of another shape or type.
-    """
+    """The tally of some draws: `counts` has those of d1 and of d2 at each level, (levels, 2).
+    Tallies of equal shape can be added. Raises ValueError for counts of another shape or type."""
 
     counts: IntArray
 
@@ -149,18 +131,12 @@ class Tally:
         return int(self.counts[:, 0].sum()), int(self.counts[:, 1].sum())
 
     def event(self, levels: NDArray[np.bool_]) -> tuple[int, int]:
-        """Return the number of draws of d1, and the number of draws of d2, that are in an event.
-
-        levels: whether each level belongs to the event, (levels,).
-        """
+        """Return the numbers of draws of d1 and of d2 in an event, a mask of shape (levels,)."""
         return int(self.counts[levels, 0].sum()), int(self.counts[levels, 1].sum())
 
     def game(self, guesses: NDArray[np.int64]) -> Game:
-        """Return the numbers of right and wrong guesses that a rule makes about the inputs of these
-        draws.
-
-        guesses: the rule's guess at each level, (levels,): 1 for d1, -1 for d2, 0 for no guess.
-        """
+        """Return the numbers of right and wrong guesses of a rule about the arms of these draws.
+        The guess at each level, (levels,), is 1 for d1, -1 for d2, or 0 for none."""
         # Imported inside the method: `game` imports SciPy, which takes as long as all other imports
         # together and which worker processes do not need.
         from dpaudit.stats.game import Game
@@ -179,12 +155,10 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomTally:
-    """Counts of draws that equal one of several single outputs ("atoms"), by atom and input.
+    """The tally of some draws by atom. Raises ValueError for counts of another shape or type.
 
     counts: numbers of draws of d1 and of d2 that equal each atom, (atoms, 2).
     arms: number of all draws of d1, and of all draws of d2, whether or not they equal an atom.
-
-    The constructor raises ValueError for counts of another shape or type.
     """
 
     counts: IntArray
@@ -200,11 +174,8 @@ class AtomTally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeTally:
-    """Counts of draws of a mechanism for which the user has declared all possible outputs.
-
-    atoms: counts of the draws that equal each declared output.
-    undeclared: description of the first draw that equals no declared output; None if there is none.
-    """
+    """The tally of the declared outputs of a mechanism. `undeclared` describes the first draw that
+    equals none of them, if there is one."""
 
     atoms: AtomTally
     undeclared: str | None = None
@@ -213,15 +184,11 @@ class RangeTally:
         return RangeTally(self.atoms + other.atoms, self.undeclared or other.undeclared)
 
 
-def by_arm(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the numbers of draws of d1 and of d2 in each bin (or equal to each single output),
-    (places, 2).
-
-    place: index of each draw's bin or single output, from 0 to places - 1, (draws,).
-    is_d1: whether the input of each draw was d1, (draws,).
-    """
-    cell = place.astype(np.intp, copy=False) * 2 + ~is_d1
-    return np.bincount(cell, minlength=2 * places).reshape(-1, 2)
+def by_arm(indices: NDArray[np.integer], size: int, is_d1: NDArray[np.bool_]) -> IntArray:
+    """Return the numbers of draws of d1 and of d2 in each of `size` bins or at each atom,
+    (size, 2), for the index of each draw's bin or atom, from 0, (draws,)."""
+    cell = indices.astype(np.intp, copy=False) * 2 + ~is_d1
+    return np.bincount(cell, minlength=2 * size).reshape(-1, 2)
 
 
 def _check(counts: IntArray) -> None:

@@ -1,9 +1,9 @@
 """Define the errors that dpaudit raises on purpose. All are subclasses of `DpauditError`.
 
 Each error has an exit code for the command line, and a `code`: a short text that identifies the
-kind of error, such as "option-invalid". docs/errors.md lists all codes. A message consists of
-parts. A part that names an option is a `Name` or `Given`, so that the command line can show a flag
-(--samples) where Python shows a keyword argument (samples).
+kind of error, such as "option-invalid" (docs/errors.md). A part of a message that names an option
+is a `Name` or `Given`, so that the command line can show a flag (--samples) where Python shows a
+keyword argument (samples).
 """
 
 from __future__ import annotations
@@ -12,17 +12,13 @@ from collections.abc import Callable
 
 
 class Name(str):
-    """The name of an option in a message, spelt as the keyword argument in Python. The command line
-    shows the flag instead."""
+    """The name of an option in a message: a keyword argument, or a flag on the command line."""
 
     __slots__ = ()
 
 
 class Given(Name):
-    """An option with its value in a message, as written in Python, such as `samples=7`.
-
-    typed: the value as written on a command line or in a YAML file.
-    """
+    """An option with its value, as in Python, such as `samples=7`, and as `typed` elsewhere."""
 
     __slots__ = ("typed",)
     typed: str
@@ -202,10 +198,8 @@ class TrainingError(MechanismError):
 
 
 def needs_device(message: str) -> TrainingError:
-    """Return the error for code that needs a device which this machine does not have.
-
-    message: message of torch's or JAX's exception.
-    """
+    """Return the error for code that needs a device which this machine does not have, with the
+    message of torch's or JAX's exception."""
     reason = message.strip().splitlines()[0].partition(". ")[0][:120]
     return TrainingError(
         f"training needs a device that this machine does not have ({reason}); make the device a "

@@ -49,9 +49,8 @@ def auditor_errstate() -> Iterator[None]:
 
 @contextmanager
 def user_errstate() -> Iterator[None]:
-    """Within the `with` block, use the settings of `np.seterr` that the user's code had last. At
-    the end, store the settings, which the user's code may have changed, for the next such block,
-    and set NumPy's defaults again. Do nothing outside `auditor_errstate`."""
+    """Within the `with` block, use the settings of `np.seterr` that the user's code had last, and
+    store those that it leaves for the next such block. Do nothing outside `auditor_errstate`."""
     if _user.setting is None or _user.is_in_force:
         yield
         return

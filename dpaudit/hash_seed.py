@@ -1,8 +1,5 @@
-"""Define Python's hash seed, which determines the order of texts in a set.
-
-The command line sets the same hash seed in all processes that make draws, so that a set has the
-same order in all of them (docs/method.md §3).
-"""
+"""Define Python's hash seed, which determines the order of texts in a set. The command line sets
+the same one in all processes that make draws (docs/method.md §3)."""
 
 # Default of PYTHONHASHSEED. A dict whose keys occur in two orders leaks, unless it was filled from
 # a set whose order varies. The order of a set varies if the hashes of its keys collide: dpaudit

@@ -1,8 +1,5 @@
 """Import objects that are named by an import path: `package.module:attr` or `path/to/file.py:attr`.
-
-Users name mechanisms, attacks and other functions by import paths. `resolve` imports the module or
-file and returns the object. Most of this module makes error messages for wrong paths.
-"""
+Most of this module makes error messages for wrong paths."""
 
 from __future__ import annotations
 
@@ -52,13 +49,9 @@ _NO_PATH = f"target {{!r}} is not an import path; write {_FORMS}"
 
 
 def resolve(path: str) -> Any:
-    """Return the object that an import path names, after importing its module.
-
-    path: `package.module:attr` or `path/to/file.py:attr`; `attr` may contain dots. Modules in the
-        working directory can be imported, as with `python -m`.
-
-    Raises TargetError if the path is wrong or the import fails; the message lists existing names.
-    """
+    """Return the object that an import path names, after importing its module. `attr` may contain
+    dots. Modules in the working directory can be imported, as with `python -m`. Raises TargetError
+    if the path is wrong or the import fails; the message lists existing names."""
     module_name, attribute = split(path)
     make_importable(os.getcwd())
     module = file_module(module_name) if is_file(module_name) else _named_module(module_name)
@@ -69,8 +62,7 @@ def resolve(path: str) -> Any:
 
 
 def loaded(path: str) -> Any:
-    """Return the object that an import path names, or None if its module has not been imported
-    yet."""
+    """Return the object that an import path names, or None if its module is not imported yet."""
     module_name, _, attribute = path.rpartition(":")
     name = _unique(Path(module_name).resolve()) if is_file(module_name) else module_name
     value: Any = sys.modules.get(name)
@@ -80,10 +72,7 @@ def loaded(path: str) -> Any:
 
 
 def split(path: str) -> tuple[str, str]:
-    """Return the two parts of an import path: module or file, and attribute.
-
-    Raises TargetError if a part is missing or invalid.
-    """
+    """Return the module or file, and the attribute of an import path. Raises TargetError."""
     module_name, colon, attribute = path.rpartition(":")
     if not colon:
         is_missing = path.endswith(".py") and not Path(path).is_file()
@@ -101,11 +90,9 @@ def is_file(module_name: str) -> bool:
 
 
 def located(path: str, base: Path | None) -> str:
-    """Put the folder `base` before an import path such as `mine.py:f` if its file exists in `base`
-    but not in the working directory. Return any other path unchanged.
-
-    base: the folder, such as the folder of a configuration file; None: return the path unchanged.
-    """
+    """Return an import path such as `mine.py:f` with the folder `base`, such as that of a
+    configuration file, in front if its file exists there but not in the working directory; any
+    other path unchanged."""
     module_name, colon, attribute = path.rpartition(":")
     if base is None or not colon or not is_file(module_name) or Path(module_name).is_file():
         return path
@@ -114,11 +101,8 @@ def located(path: str, base: Path | None) -> str:
 
 
 def public_callables(owner: Any) -> list[str]:
-    """Return the names of the public callables of an object.
-
-    For a module, return only the callables that the module itself defines. If it defines none,
-    return the imported ones.
-    """
+    """Return the names of the public callables of an object. Of a module, these are the ones that
+    it defines itself or, if there are none, those that it imports."""
     names = [name for name in vars_of(owner) if not name.startswith("_")]
     callables = [name for name in names if callable(getattr(owner, name, None))]
     if not isinstance(owner, ModuleType):
@@ -131,14 +115,13 @@ def public_callables(owner: Any) -> list[str]:
 
 
 def vars_of(owner: Any) -> list[str]:
-    """Return the names of an object's attributes: in the order of the source for a module, else
+    """Return the names of an object's attributes: in the order of a module's source, else
     sorted."""
     return list(vars(owner)) if isinstance(owner, ModuleType) else dir(owner)
 
 
 def list_names(names: Iterable[str]) -> str:
-    """Return a sentence such as `" There is: x, y."` with at most ten names, or `""` for no
-    names."""
+    """Return a sentence such as `" There is: x, y."` with at most ten names; `""` without names."""
     names = list(names)
     ending = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f" There is: {', '.join(names[:LISTED])}{ending}." if names else ""
@@ -204,8 +187,7 @@ def _named_module(name: str) -> ModuleType:
 
 
 def make_importable(folder: str) -> None:
-    """Put a folder first on sys.path, unless sys.path already contains the folder or the working
-    directory."""
+    """Put a folder first on sys.path, unless sys.path contains it or the working directory."""
     if folder not in sys.path and "" not in sys.path:
         sys.path.insert(0, folder)
 
@@ -236,12 +218,8 @@ def modules_on_path() -> list[str]:
 
 
 def file_module(name: str) -> ModuleType:
-    """Return the module of a Python file. The file is run once, on first use.
-
-    name: path of the file, as the user wrote it.
-
-    Raises TargetError if there is no such file or its code fails.
-    """
+    """Return the module of a Python file, which is run once, on first use. Raises TargetError if
+    there is no such file or its code fails."""
     check_file(name)
     file = Path(name).resolve()
     unique = _unique(file)
@@ -249,8 +227,7 @@ def file_module(name: str) -> ModuleType:
 
 
 def check_file(module_name: str) -> None:
-    """Raise TargetError if the part of an import path before the colon names a file that does not
-    exist. Nothing is imported."""
+    """Raise TargetError if an import path names a file that does not exist. Imports nothing."""
     file = Path(module_name).resolve()
     if is_file(module_name) and not file.is_file():
         raise TargetError(_no_such_file(module_name, file), code="module-not-found")
@@ -329,8 +306,7 @@ def _install(module: str) -> str:
 
 
 def package_of(module: str) -> str:
-    """Return the name on PyPI of the package that contains a module, or the module's name if
-    unknown."""
+    """Return the name on PyPI of the package that contains a module, or the module's name."""
     return PACKAGES.get(module.partition(".")[0], module)
 
 
@@ -348,10 +324,8 @@ def _location(error: BaseException) -> str:
 
 
 def describe_non_file(path: Path) -> str:
-    """Return the kind of a path that is not a regular file, such as `"a folder"`.
-
-    Return `""` for a regular file and for a path that does not exist.
-    """
+    """Return the kind of a path that is not a regular file, such as `"a folder"`; `""` for a
+    regular file and for a path that does not exist."""
     try:
         return describe_mode(path.stat().st_mode)
     except (OSError, ValueError):  # missing, a broken link, or not a valid path
@@ -360,8 +334,5 @@ def describe_non_file(path: Path) -> str:
 
 
 def describe_mode(mode: int) -> str:
-    """Return the kind of a file, such as `"a folder"`, or `""` for a regular file.
-
-    mode: `st_mode` of the file, as from os.stat.
-    """
+    """Return the kind of a file by its `st_mode`, such as `"a folder"`; `""` for a regular file."""
     return next((name for is_kind, name in _KINDS if is_kind(mode)), "")

@@ -1,8 +1,6 @@
 """Seed the random generators of torch, and convert tensors of torch and arrays of JAX for NumPy.
-
 This module never imports torch, JAX or dpaudit: processes that make draws load this file alone,
-with Python 3.8 and later.
-"""
+with Python 3.8 and later."""
 
 from __future__ import annotations
 
@@ -55,8 +53,7 @@ def is_tensor(kind: type[Any]) -> bool:
 
 
 def misses_device(message: str) -> bool:
-    """Return whether a message of an exception of torch or JAX says that a GPU is missing or cannot
-    be used."""
+    """Return whether a message of torch or JAX says that a GPU is missing or cannot be used."""
     return any(words in message.lower() for words in _NO_DEVICE)
 
 
@@ -65,11 +62,9 @@ class UnreadableError(Exception):
 
 
 def readable(tensor: Any) -> Any:
-    """Return a tensor of torch, on whatever device, or an array of JAX as a NumPy array.
-
-    Numbers of type bfloat16 and shorter become float32 without rounding. Raises UnreadableError
-    for a tensor of torch that NumPy cannot read, such as a sparse or quantized tensor.
-    """
+    """Return a tensor of torch, on whatever device, or an array of JAX as a NumPy array. Numbers of
+    type bfloat16 and shorter become float32 without rounding. Raises UnreadableError for a tensor
+    that NumPy cannot read, such as a sparse or quantized one."""
     if not hasattr(tensor, "detach"):
         return widened(sys.modules["numpy"].asarray(tensor))
     try:
@@ -87,15 +82,13 @@ def readable(tensor: Any) -> Any:
 
 def widened(array: Any) -> Any:
     """Return a NumPy array converted to float32 if its numbers have a type of the package
-    ml_dtypes, such as bfloat16, which NumPy itself does not define. Return any other array
-    unchanged."""
+    ml_dtypes, such as bfloat16, which NumPy itself does not define; any other array unchanged."""
     is_short = array.dtype.type.__module__.partition(".")[0] == "ml_dtypes"
     return array.astype("float32") if is_short else array
 
 
 def seed_globally(number: int) -> None:
-    """Seed torch's global random generators, of the CPU and of all devices. Do nothing if torch is
-    not imported."""
+    """Seed torch's global random generators, of all devices, if torch is imported."""
     if is_loaded():
         torch: Any = sys.modules["torch"]
         torch.manual_seed(number % 2**63)
@@ -103,8 +96,8 @@ def seed_globally(number: int) -> None:
 
 
 def seed(generator: Any, number: int) -> None:
-    """Seed a random generator of torch: a generator of the CPU with 256 bits of `number`, any other
-    with 63 bits.
+    """Seed a random generator of torch: one of the CPU with 256 bits of `number`, any other with
+    63.
 
     On the CPU, torch's `manual_seed` uses only 32 bits: among 10,000 generators, two would have the
     same state with probability 1 %. This function therefore writes the state of the generator
@@ -124,8 +117,8 @@ def seed(generator: Any, number: int) -> None:
 
 
 def global_restorer() -> Callable[[], None]:
-    """Return a function that sets torch's global random generators back to the states that they
-    have now. If torch is not imported, the function does nothing."""
+    """Return a function that sets torch's global random generators, if torch is imported, back to
+    the states that they have now."""
     if not is_loaded():
         return lambda: None
     torch: Any = sys.modules["torch"]

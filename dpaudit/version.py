@@ -1,3 +1,3 @@
 """Define the version of dpaudit. The build, the command line and results read it from here."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

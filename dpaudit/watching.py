@@ -1,9 +1,9 @@
 """Warn if a call of the mechanism, or a step such as an import, has not returned for 10 s.
 
-Each kind of warning is logged once for each mechanism. Code in this process calls the mechanism in
-a `with` block of a `Watch`. A background thread then checks every second whether there are new
-outputs, so that watching does not slow down draws. Code that waits for a mechanism in another
-process needs no background thread: it calls the method `Waiting.left` from time to time.
+Each kind of warning is logged once for each mechanism. For calls in this process, in a `with` block
+of a `Watch`, a background thread checks every second whether there are new outputs, so that
+watching does not slow down draws. Code that waits for a mechanism in another process calls the
+method `Waiting.left` from time to time.
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Logs warnings about a mechanism, each kind of warning once.
-
-    advice: end of each warning: what the user can do about a call that does not return.
-    """
+    """Logs warnings about a mechanism, each kind once, which end with `advice` for the user."""
 
     # Function that returns whether this process may log a warning. It is called before each
     # warning. Workers replace it, so that only one of them logs a warning.
@@ -53,11 +50,8 @@ class Watch:
 
     @classmethod
     def of_process(cls, timeout: float | None) -> Watch:
-        """Return a `Watch` for a mechanism that runs in another process. Its warnings end with
-        advice on a draw that does not return.
-
-        timeout: time limit of a draw in seconds; None for no limit.
-        """
+        """Return a `Watch` for a mechanism in another process, with a time limit of a draw in
+        seconds. Its warnings end with advice on a draw that does not return."""
         if timeout is None:
             return cls(_IN_ANOTHER)
         return cls(f"after {timeout:g} s it counts as the outcome timeout")
@@ -68,61 +62,44 @@ class Watch:
         return cls("if it never returns, press Ctrl-C")
 
     def calls(self, name: str, outputs: Sized) -> AbstractContextManager[None]:
-        """Return a context manager. Within its `with` block, this thread calls the mechanism, and a
-        warning is logged if a call takes more than `WARNING_SECONDS` seconds.
-
-        name: name of the mechanism in messages.
-        outputs: list to which an output is added when its call has returned.
-        """
+        """Return a context in which this thread calls the mechanism called `name`, and a call of
+        more than `WARNING_SECONDS` gives a warning. Each call that returns adds to `outputs`."""
         return _watched(Waiting(self, name, outputs.__len__))
 
     @contextmanager
     def batch(self, name: str, size: int) -> Iterator[None]:
-        """Within the `with` block, this thread makes a single call for `size` draws, and a warning
-        is logged if it takes too long. The time allowed grows with `size` and with the time of
-        earlier calls."""
+        """Return a context in which this thread makes a single call for `size` draws, which may
+        give a warning. The time allowed grows with `size` and with the time of earlier calls."""
         start = time.monotonic()
         with _watched(Waiting(self, name, lambda: 0, self._extra(size))):
             yield
         self._slowest = max(self._slowest, (time.monotonic() - start) / max(1, size))
 
     def runs(self, name: str, times: int, extra: float = 0.0) -> AbstractContextManager[None]:
-        """Return a context manager. Within its `with` block, each output takes several calls, and a
-        warning is logged if an output takes more than `WARNING_SECONDS` + `extra` seconds.
-
-        name: name of the mechanism in messages.
-        times: number of calls for each output. The calls are watched, too.
-        """
-        return _watched(_Runs(self, name, times, extra))
+        """Return a context in which each output takes `times` calls, which are watched, too, and an
+        output of more than `WARNING_SECONDS` + `extra` seconds gives a warning."""
+        return _watched(_CallClock(self, name, times, extra))
 
     def waiting(self, name: str, counter: Sequence[int] = (0,), size: int = 1) -> Waiting:
-        """Return an object for code that waits for the outputs of another process. The code must
-        call the method `left` of the object repeatedly, which logs a warning if a call takes too
-        long.
+        """Return an object for code that waits for the outputs of another process, and must call
+        its method `left` repeatedly, which logs the warnings.
 
-        name: name of the mechanism in messages.
         counter: sequence whose first entry changes with each output.
         size: number of outputs of a call.
         """
         return Waiting(self, name, lambda: counter[0], self._extra(size))
 
     def warn_if_idle(self, name: str, seconds: float, extra: float) -> bool:
-        """Log a warning if a call has given no output for `WARNING_SECONDS` + `extra` seconds. Only
-        the first such warning is logged. Return whether this limit has been reached, now or
-        earlier.
-
-        name: name of the mechanism.
-        seconds: time since the last output.
-        extra: seconds that are allowed, in addition to `WARNING_SECONDS`.
-        """
+        """Log one warning if the last output is more than `WARNING_SECONDS` + `extra` seconds ago.
+        Return whether this limit has been reached, now or earlier."""
         if seconds >= WARNING_SECONDS + extra and self.should_warn("a call"):
             words = "a call of %s has not returned for %.0f s; %s"
             _log.warning(words, name, seconds, "; ".join(filter(None, [self.hint, self._advice])))
         return "a call" in self._warned
 
     def should_warn(self, topic: str) -> bool:
-        """Return whether to log a warning about `topic`. True at the first call with this topic,
-        and then only in the one process that may log warnings; else False."""
+        """Return whether to log a warning about `topic`: at the first call with this topic, and
+        only in the one process that may log warnings."""
         if topic in self._warned:
             return False
         self._warned.add(topic)
@@ -147,27 +124,23 @@ class _Clock:
 
 
 class Waiting(_Clock):
-    """Measures the time since the last output of a call, and warns if this time is too long. It is
-    for calls without a time limit.
-
-    count: function that returns the number of outputs so far.
-    """
+    """Measures the time since the last output of a call without a time limit, by `count`, the
+    number of outputs so far, and warns if it is too long."""
 
     def __init__(
         self, watch: Watch, name: str, count: Callable[[], int], extra: float = 0.0
     ) -> None:
         super().__init__(watch, name, extra)
         self._read = count
-        # If an output takes several calls, this thread is already watched by a `_Runs`, which
+        # If an output takes several calls, this thread is already watched by a `_CallClock`, which
         # counts them.
         outer = _now.get(threading.get_ident())
-        self._runs = outer if isinstance(outer, _Runs) else None
+        self._runs = outer if isinstance(outer, _CallClock) else None
         if self._runs is not None:
             self._runs.begin()
 
     def left(self) -> float:
-        """Log a warning if the call takes too long. Return inf, the seconds left, since there is no
-        time limit."""
+        """Log a warning if the call takes too long. Return inf, since there is no time limit."""
         count = self._read()
         has_warned = self._watch.warn_if_idle(self._name, self._idle(count), self._extra)
         if self._runs is not None and not has_warned:
@@ -175,16 +148,14 @@ class Waiting(_Clock):
         return math.inf
 
 
-class Step(_Clock):
-    """A step of an audit before or between calls of the mechanism, such as `Step("importing
-    m.py")`."""
+class WatchedStep(_Clock):
+    """A step of an audit between calls of the mechanism, such as "importing m.py"."""
 
     def __init__(self, words: str, watch: Watch | None = None) -> None:
         super().__init__(watch or Watch(), words)
 
     def left(self) -> float:
-        """Log a warning if the step takes too long. Return inf, the seconds left, since there is no
-        time limit."""
+        """Log a warning if the step takes too long. Return inf, since there is no time limit."""
         seconds = self._idle(0)
         if (
             seconds >= WARNING_SECONDS
@@ -197,16 +168,12 @@ class Step(_Clock):
 
 
 def step(words: str, watch: Watch | None = None) -> AbstractContextManager[None]:
-    """Return a context manager. Within its `with` block, this thread takes a step, such as an
-    import, and a warning is logged if it takes more than 10 s.
-
-    words: the step as text, such as "importing m.py".
-    watch: the watch that logs the warning; None for a new one.
-    """
-    return _watched(Step(words, watch))
+    """Return a context in which this thread takes a step, such as "importing m.py", and a step of
+    more than 10 s gives a warning."""
+    return _watched(WatchedStep(words, watch))
 
 
-class _Runs(_Clock):
+class _CallClock(_Clock):
     """Measures the time since the last output of a mechanism that takes several calls for each."""
 
     def __init__(self, watch: Watch, name: str, times: int, extra: float) -> None:
@@ -233,7 +200,7 @@ class _Runs(_Clock):
         return math.inf
 
 
-_Watched = Waiting | Step | _Runs
+_Watched = Waiting | WatchedStep | _CallClock
 
 # Maps the identity of each watched thread to the object that measures the time of its present calls
 # or step.

@@ -93,8 +93,7 @@ def shortened(text: str, width: int = 60) -> str:
 
 
 def shown(value: object, width: int = 60) -> str:
-    """Return the `repr` of a value as one line of at most `width` characters. A longer text is
-    cut."""
+    """Return the `repr` of a value as one line, cut after `width` characters."""
     return shortened(repr(value), width)
 
 
@@ -109,28 +108,20 @@ _FEW_NAMES = 12
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """Return `" Did you mean 'x'?"`, where x is the known name most similar to a wrong name.
-
-    Return `""` if no known name is similar.
-    """
+    """Return `" Did you mean 'x'?"` for the known name most similar to a wrong name, or `""`."""
     return _guess(nearest(wrong, known))
 
 
 def did_you_mean_or_known(wrong: str, known: Sequence[str]) -> str:
     """Return a sentence with the known name most similar to a wrong name, and a list of the known
-    names. The list is left out if there is a similar name and more than `_FEW_NAMES` names are
-    known."""
+    names, unless there is a similar name and more than `_FEW_NAMES` names are known."""
     meant = did_you_mean(wrong, known)
     return meant if meant and len(known) > _FEW_NAMES else f"{meant} Known: {', '.join(known)}"
 
 
 def did_you_mean_file(wrong: str, names: Iterable[str], folder: str = "") -> str:
     """Return `" Did you mean 'x'?"`, where x is the file with the most similar name and a similar
-    ending, or `""`.
-
-    names: names of existing files.
-    folder: path of their folder as the user wrote it, which is put in front of x.
-    """
+    ending, in its folder as the user wrote it, or `""`."""
     # Imported inside the function, since most runs do not need difflib.
     import difflib
 
@@ -172,7 +163,7 @@ def _guess(near: str | None) -> str:
     return f" Did you mean {near!r}?" if near is not None else ""
 
 
-Extra = Literal["figures", "html", "dask", "parquet", "learned", "search"]
+Extra = Literal["figures", "html", "dask", "parquet", "learned", "notebook", "search"]
 
 # Maps each extra in pyproject.toml to the packages that it installs, without versions. Messages
 # name the packages, since pip cannot install an extra if the package index does not have dpaudit.
@@ -181,6 +172,7 @@ EXTRAS: Mapping[Extra, tuple[str, ...]] = {
     "html": ("jinja2", "matplotlib"),
     "dask": ("distributed",),
     "parquet": ("pyarrow",),
+    "notebook": ("matplotlib", "pandas"),
     "learned": ("scikit-learn",),
     "search": ("hypothesis",),
 }

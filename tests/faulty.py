@@ -75,10 +75,6 @@ def logged(dataset: int, log: str, share: float = 0.02, how: str = "abort") -> i
 def fail(how: str) -> Any:
     if how == "abort":
         os.abort()
-    if how == "exit":
-        os._exit(3)
-    if how == "segfault":
-        __import__("ctypes").string_at(0)
     if how == "hang":
         time.sleep(600)
     if how == "sys.exit":
@@ -148,14 +144,6 @@ class Counted:
         return dataset
 
 
-def refuses(log: str) -> Any:
-    """Can be made once."""
-    if os.path.exists(log):  # noqa: PTH110
-        raise RuntimeError("only once")
-    Counted(log)
-    return always
-
-
 def shows_process(dataset: Any, file: str) -> None:
     """Say which process draws, and never come back."""
     child = os.fork()
@@ -164,18 +152,6 @@ def shows_process(dataset: Any, file: str) -> None:
     with open(file, "w") as stream:  # noqa: PTH123
         stream.write(f"{os.getpid()} {child}")
     time.sleep(600)
-
-
-class Waiting:
-    """Says which process it is in, and takes its time."""
-
-    def __init__(self, log: str) -> None:
-        with open(log, "a") as file:  # noqa: PTH123
-            file.write(f"{os.getpid()}\n")
-
-    def __call__(self, dataset: float) -> float:
-        time.sleep(0.01)
-        return dataset + random.random()
 
 
 def strange(dataset: Any) -> Any:
@@ -199,17 +175,6 @@ def deep(dataset: Any) -> Any:
     return output
 
 
-class Parts(list):  # type: ignore[type-arg]  # not before Python 3.9
-    """Does not let anybody look into it."""
-
-    def __iter__(self) -> Any:
-        raise ValueError("no parts")
-
-
-def stubborn(dataset: Any) -> Any:
-    return Parts([dataset])
-
-
 class NoSeed(random.Random):
     """Draws from the operating system, as libraries have it, and says so when it is seeded;
     `random.SystemRandom` is silent."""
@@ -222,18 +187,3 @@ class NoSeed(random.Random):
 
     def seed(self, *_: Any) -> None:
         raise NotImplementedError("a secure source has no seed")
-
-
-SECURE = NoSeed()
-
-
-def secure(dataset: float) -> float:
-    return dataset + SECURE.random()
-
-
-class Unset(Counted):
-    """Cannot be prepared for a draw, by what it does to the module that seeds it."""
-
-    def __init__(self, log: str) -> None:
-        super().__init__(log)
-        random.Random.getrandbits = None  # type: ignore[assignment,method-assign]

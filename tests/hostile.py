@@ -9,12 +9,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 from msgspec import Struct
 
+from dpaudit.certificates.canary_certificate import GuessTest, OneRunCertificate
 from dpaudit.certificates.certificate import ExactCertificate, ExactEvent, FirstFailure
 from dpaudit.certificates.evidence import FrozenRule, Recording
-from dpaudit.certificates.one_run import GuessTest, OneRunCertificate
 from dpaudit.certificates.result import (
     AuditResult,
-    Canaries,
+    CanaryGuesses,
     Exact,
     Failed,
     Leader,
@@ -63,7 +63,7 @@ ONE_RUN = replace(
     VIOLATION,
     name="guesses",
     claim=PureDP(1.0),
-    ending=Canaries(
+    ending=CanaryGuesses(
         (
             OneRunCertificate(
                 pair="each canary in or out",

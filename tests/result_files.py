@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from jsonschema_rs import Draft202012Validator
 
 from dpaudit.certificates.result import AuditResult
+from dpaudit.reports.formats import FORMATS
 from dpaudit.reports.json import read_document
 from dpaudit.reports.json import schema as result_schema
-from dpaudit.reports.registry import FORMATS
 
 # By a compiled validator: nearly every audit of the suite goes through it.
 SCHEMA = Draft202012Validator(result_schema())

@@ -9,9 +9,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sys
-import tempfile
-import time
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
@@ -49,22 +46,6 @@ class Carries:
         return x + float(self.rng.laplace())
 
 
-class Exits:
-    """Cannot be had in another process, which it asks to end."""
-
-    def __call__(self, x: float, size: int, rng: np.random.Generator) -> Any:
-        return batch(x, size, rng)
-
-    def __reduce__(self) -> Any:
-        return _made_elsewhere, ()
-
-
-def _made_elsewhere() -> Exits:
-    if parent_process() is not None:
-        sys.exit("another instance is running")
-    return Exits()
-
-
 def ends_with(code: int, x: float) -> float:
     os._exit(code)
 
@@ -81,17 +62,6 @@ def ends_once(folder: str, times: int, x: float, size: int, rng: np.random.Gener
         ended.touch()
         os._exit(3)
     return batch(x, size, rng)
-
-
-def raises_its_own() -> Any:
-    raise OwnError("no luck", 7)
-
-
-class OwnError(Exception):
-    """An exception that cannot be unpickled."""
-
-    def __init__(self, words: str, _: int) -> None:
-        super().__init__(words)
 
 
 _source = random.SystemRandom()
@@ -140,27 +110,9 @@ def writes(path: str, x: float, size: int, rng: np.random.Generator) -> Any:
     return np.frombuffer(Path(path).read_bytes())
 
 
-def writes_anew(x: float, size: int, rng: np.random.Generator) -> Any:
-    """Draws by way of a temporary file, and logs to nowhere."""
-    with tempfile.TemporaryFile() as file, Path(os.devnull).open("w") as nowhere:
-        nowhere.write("drawing")
-        file.write(batch(x, size, rng).tobytes())
-        file.seek(0)
-        return np.frombuffer(file.read())
-
-
 def mutates(rows: Any) -> int:
     rows.append(1)
     return len(rows)
-
-
-def hangs(x: float, size: int) -> Any:
-    time.sleep(600 if size > 100 else 0)
-    return np.zeros(size)
-
-
-def padded(_: bytes, make: Any) -> Any:
-    return make()
 
 
 # Numbers of draws for which `compiled` was called in this process.

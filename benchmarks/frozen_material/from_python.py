@@ -12,7 +12,7 @@ import dpaudit
 
 
 def main() -> None:
-    said: list[float] = []
+    draws_told: list[float] = []
     rng = np.random.default_rng(0)
     first, second = rng.laplace(0, 1, 3_000), rng.laplace(1, 1, 3_000)
     results = {
@@ -29,7 +29,7 @@ def main() -> None:
             1.0,
             dpaudit.ApproximateDP(1.0, 0.13),
             samples=30_000,
-            on_progress=lambda progress: said.append(progress.draws),
+            on_progress=lambda progress: draws_told.append(progress.draws),
         ),
         "an attack": dpaudit.audit(
             specimens.place,
@@ -43,7 +43,7 @@ def main() -> None:
         "guesses": dpaudit.bound_guesses(1000, 100, 75, dpaudit.ApproximateDP(1.0, 1e-4)),
     }
     shown = {name: _shown(result) for name, result in results.items()}
-    print(json.dumps({**shown, "draws told": said}, indent=1))
+    print(json.dumps({**shown, "draws told": draws_told}, indent=1))
 
 
 def _shown(result: dpaudit.AuditResult) -> dict[str, Any]:
@@ -53,7 +53,10 @@ def _shown(result: dpaudit.AuditResult) -> dict[str, Any]:
         "delta_lower": repr(result.delta_lower),
         "p_value": repr(result.p_value),
         "draws": result.draws,
-        "blocks": [[block.draws for block in one.evidence.blocks] for one in result.certificates],
+        "blocks": [
+            [block.draws for block in certificate.evidence.blocks]
+            for certificate in result.certificates
+        ],
         "warnings": [*result.warnings],
     }
 

@@ -20,8 +20,8 @@ from sphinx.util.docutils import SphinxDirective
 import dpaudit
 import dpaudit.testing
 from dpaudit.claims.base import PrivacyClaim
+from dpaudit.cli.click_classes import SECTIONS, SingleOption
 from dpaudit.cli.commands import cli
-from dpaudit.cli.options import SECTIONS, SingleOption
 from dpaudit.config.schema import schema
 from dpaudit.reports.json import schema as result_schema
 

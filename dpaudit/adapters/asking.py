@@ -1,8 +1,5 @@
-"""Ask the library of a mechanism for the claim that it makes (`claim: {from: library}`).
-
-dpaudit.library_claims has one file for each library. A mechanism that runs in a separate process,
-or under another Python, is asked in that process.
-"""
+"""Ask the library of a mechanism for the claim that it makes (`claim: {from: library}`). A
+mechanism that runs in a separate process, or under another Python, is asked there."""
 
 from __future__ import annotations
 
@@ -35,15 +32,12 @@ def library_claim(
     adjacency: Adjacency | None = None,
     delta: float | None = None,
 ) -> tuple[PrivacyClaim, ClaimSource]:
-    """Return (claim, source): the claim for one run that the library of a mechanism makes, and the
-    library call that gave this claim. The claim is for the distance between the two inputs of a
-    pair, measured in the mechanism's own metric.
+    """Return (claim, source): the claim for one run that the library of a mechanism makes, for the
+    distance between the two inputs of a pair in the mechanism's own metric, and the call that gave
+    it.
 
-    target: the mechanism: an object of a library, a method of such an object, or a callable with
-        the attribute `claim_source`.
     pairs: the pairs of inputs; if empty, `adjacency` gives the distance of the pairs that a search
         will find.
-    adjacency: the neighbouring relation; None if not stated.
     delta: if the library's claim is a curve ε(δ), the δ at which to ask for ε; None: ask at several
         δ.
 

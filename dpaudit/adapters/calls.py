@@ -1,9 +1,5 @@
-"""The `Mechanism` interface, and mechanisms that are Python callables in this process.
-
-The sampler draws from a `Mechanism`. `SingleDraws` makes one call per draw; `Batches` makes one
-call for many draws ("a batch"). An exception that a call raises is the outcome of its draw
-(`Raised`). The end of a separate process is handled in `dpaudit.adapters.in_child`.
-"""
+"""The `Mechanism` interface, and mechanisms that are Python callables in this process:
+`SingleDraws` makes one call per draw, `Batches` one for many draws."""
 
 from __future__ import annotations
 
@@ -48,13 +44,8 @@ _MAX_DROPPED_SHARE, _MAX_DROPPED_FEW = 1 / 8, 4
 class _Calls:
     """Base of `SingleDraws` and `Batches`: a callable of the user, and its arguments.
 
-    name: name of the mechanism in messages.
-    function: the callable.
-    how: names of the callable's parameters for the dataset, the generator and the number of
-        outputs.
+    how: names of the parameters for the dataset, the generator and the number of outputs.
     params: keyword arguments of every call.
-    post_process: function that is applied to every output, if any.
-    watch: logs a warning if a call takes long.
     """
 
     name: str
@@ -94,9 +85,8 @@ class SingleDraws(_Calls):
         return collect_outputs(draws, inputs, partial(self.watch.calls, self.name))
 
     def bound(self, rng: np.random.Generator) -> Function:
-        """Return the user's callable as a function of the dataset alone. Its other arguments are
-        filled in: the user's parameters and, if it takes a random generator, `rng`.
-        """
+        """Return the user's callable as a function of the dataset alone, with the user's parameters
+        and, if it takes a random generator, `rng`."""
         return bind(self._single(), self._arguments(rng), self.how.data)
 
     def _single(self) -> Function:
@@ -107,11 +97,8 @@ class SingleDraws(_Calls):
 
 @dataclass(frozen=True, slots=True)
 class Batches(_Calls):
-    """A mechanism that is a Python callable, called once for many draws.
-
-    compiled: sizes of the calls so far, if the mechanism is compiled again for
-        each size; else empty.
-    """
+    """A callable called once for many draws. `compiled` has the sizes of its calls so far if it is
+    compiled again for each size."""
 
     compiled: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
     interleaved = False
@@ -123,10 +110,8 @@ class Batches(_Calls):
 
     @property
     def doubt(self) -> str | None:
-        """Return a warning if the parameter that receives the number of outputs may mean something
-        else; otherwise None. The warning is due if the user did not name this parameter, and its
-        default is an integer other than 1.
-        """
+        """Return a warning if the parameter for the number of outputs may mean something else: the
+        user did not name it, and its default is an integer other than 1."""
         if self.how.usual in (None, 1):
             return None
         batch = self.batch
@@ -177,17 +162,9 @@ def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments:
 def calls(
     function: Function, arguments: Mapping[str, Any], inputs: Iterable[Any], data: str | None
 ) -> Iterator[Any]:
-    """Yield the output of one call of `function` for each dataset of `inputs`.
-
-    If the dataset is the first parameter and `arguments` are exactly the next parameters of the
-    signature, all are passed by position, which saves about 40 ns per draw. Otherwise `arguments`
-    are passed by keyword.
-
-    function: the user's callable.
-    arguments: names and values of the other arguments, the same for every call.
-    inputs: the datasets.
-    data: name of the parameter for the dataset; None for the first parameter.
-    """
+    """Yield the output of one call of `function` for each dataset of `inputs`. If the dataset is
+    the first parameter and `arguments` are exactly the next ones, all are passed by position, which
+    saves about 40 ns per draw; otherwise by keyword."""
     names = names_after_dataset(function)[: len(arguments)] if arguments else []
     if data is None and set(names) == set(arguments):
         return map(function, inputs, *(repeat(arguments[name]) for name in names))
@@ -195,9 +172,8 @@ def calls(
 
 
 def names_after_dataset(function: Function) -> list[str]:
-    """Return the names of the parameters after the dataset that can be given by
-    position, in order. Return [] if the signature is unknown.
-    """
+    """Return the names of the parameters after the dataset that can be given by position, in order;
+    [] if the signature is unknown."""
     try:
         parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):
@@ -209,13 +185,9 @@ def names_after_dataset(function: Function) -> list[str]:
 
 
 def bind(function: Function, arguments: Mapping[str, Any], data: str | None = None) -> Function:
-    """Return `function` as a function of the dataset alone, with keyword `arguments` filled in.
-
-    The result is a lambda whose source contains the names of the arguments. It adds only about 30
-    ns per draw; functools.partial and `**arguments` add 100 to 130 ns.
-
-    data: name of the parameter for the dataset; None for the first parameter.
-    """
+    """Return `function` as a function of the dataset alone, with keyword `arguments` filled in, by
+    a lambda whose source contains their names. It adds only about 30 ns per draw; functools.partial
+    and `**arguments` add 100 to 130 ns."""
     if not arguments and data is None:
         return function
     if not all(map(_is_name, [*arguments, *filter(None, [data])])):
@@ -236,11 +208,8 @@ def _is_name(text: str) -> bool:
 def apply_post_process(
     function: Function | None, outputs: list[Any], watch: Watch | None = None
 ) -> list[Any]:
-    """Return the outputs after `function` was applied to each of them; unchanged if `function` is
-    None. Exceptions of the mechanism (`Raised`) stay as they are.
-
-    watch: logs a warning if a call takes long; None: no warning.
-    """
+    """Return the outputs after `function`, if any, was applied to each of them. Exceptions of the
+    mechanism (`Raised`) stay as they are."""
     if function is None:
         return outputs
     watched = nullcontext if watch is None else partial(watch.calls, "post_process")
@@ -275,12 +244,8 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
 
 
 def draw_in_few_sizes(draw: Callable[[int], Outputs], size: int) -> Outputs:
-    """Return `size` outputs from calls whose sizes all are in `BATCH_SIZES`.
-
-    Outputs that a call returned in excess are dropped.
-
-    draw: makes a call for a number of draws, and returns its outputs.
-    """
+    """Return `size` outputs from calls of `draw` whose sizes all are in `BATCH_SIZES`. Outputs that
+    a call returned in excess are dropped."""
     parts = [draw(count) for count in batch_sizes(size)]
     if len(parts) == 1:
         return parts[0][:size]
@@ -291,9 +256,7 @@ def draw_in_few_sizes(draw: Callable[[int], Outputs], size: int) -> Outputs:
 
 
 def batch_sizes(size: int) -> list[int]:
-    """Return sizes of calls that together make `size` draws or slightly more, the largest first.
-    All sizes are in `BATCH_SIZES`.
-    """
+    """Return sizes, in `BATCH_SIZES`, of calls that together make at least `size` draws."""
     sizes, left = list[int](), size
     while left > 0:
         above = min((count for count in BATCH_SIZES if count >= left), default=None)
@@ -305,9 +268,8 @@ def batch_sizes(size: int) -> list[int]:
 
 
 def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
-    """Return the error for a call that failed and should have made many draws.
+    """Return the error for a call for a batch that failed.
 
-    name: name of the mechanism in messages.
     batch, size: name and value of the parameter for the number of outputs.
     what: description of the failure, such as "raised ValueError: …".
     """
@@ -321,7 +283,6 @@ def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
 def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
     """Return the error for a call that returned another number of outputs than requested.
 
-    name: name of the mechanism in messages.
     batch, size: name and value of the parameter for the number of outputs.
     got: the number returned, such as "2 outputs", or the type of the result.
     """
@@ -353,11 +314,10 @@ class Mechanism(Protocol):
         alone. This is False if outputs may be entries of one array, in which a single float turns
         all integers into floats.
     text_orders: whether dpaudit can find out if the text keys of a dict have the order of a set of
-        these texts. Such an order depends on the hash seed and reveals nothing. So the process
-        that draws must compare the orders, or must have the hash seed of this process. False for
+        these texts. Such an order depends on the hash seed and reveals nothing. So the process that
+        draws must compare the orders, or must have the hash seed of this process. False for
         programs in other languages, in which the order of a set is unknown.
-    parts: objects of the user. dpaudit searches them for random generators, and seeds these
-        generators.
+    parts: objects of the user, in which dpaudit finds and seeds random generators.
     """
 
     @property
@@ -424,15 +384,13 @@ def collect_outputs(
     inputs: list[Any],
     watched: Callable[[list[Any]], AbstractContextManager[Any]] = nullcontext,
 ) -> list[Any]:
-    """Return the outputs that an iterator makes. An exception counts as an output (`Raised`).
+    """Return the outcomes of the draws of an iterator. If a draw forks the process, the fork ends
+    when this draw returns.
 
-    If a draw forks the process, the fork ends when this draw returns, and makes no further draws.
-
-    draws: iterator that makes a draw for each item of `inputs`, and can continue after an
-        exception.
+    draws: makes a draw for each item of `inputs`, and can continue after an exception.
     inputs: the inputs that `draws` reads.
     watched: called with the list of outputs, which grows with each draw; returns the context in
-        which the draws are made, such as a watch that warns of slow draws.
+        which the draws are made.
     """
     outputs: list[Any] = []
     known: dict[tuple[str, str], Raised] = {}

@@ -1,10 +1,6 @@
-"""Draws from a program in any language, by the protocol of docs/guides/protocol.md.
-
-dpaudit starts the program and writes a request, one line of JSON, to its standard input: a dataset,
-a number of outcomes and a seed. The program writes its outcomes to standard output, as lines of
-JSON or as binary numbers ("frames"). `load_mechanism` returns `Command` for a target that is a
-program.
-"""
+"""Draws from a program in any language, by the protocol of docs/guides/protocol.md. dpaudit writes
+a request, one line of JSON, to its standard input: a dataset, a number of outcomes and a seed. The
+program writes its outcomes to standard output, as lines of JSON or as binary numbers ("frames")."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ from dpaudit.outcomes import Raised
 from dpaudit.processes.child import Child, Ended, TimedOut, countdown
 from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
-from dpaudit.watching import Step, Watch
+from dpaudit.watching import Watch, WatchedStep
 
 # Version of the protocol. The first line that a program writes must name it.
 VERSION = 1
@@ -44,13 +40,11 @@ _GREETS = f'{{"dpaudit": {VERSION}}}'
 
 
 class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line that a program writes.
+    """The first line that a program writes, with the version of the protocol.
 
-    dpaudit: version of the protocol.
     batch: whether the program prefers requests for many outcomes.
     frames: type of the binary numbers that the program writes; None if it writes lines of JSON.
-    columns: for binary numbers, the number of values in an outcome; None if an outcome is a plain
-        number.
+    columns: number of binary numbers in an outcome; None if an outcome is a plain number.
     """
 
     dpaudit: Literal[1]
@@ -64,17 +58,13 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Program(Child):
-    """A running program that has written its first line, `hello`.
-
-    watch: logs a warning if the program does not answer for long.
-
-    Raises TargetError if the program does not start, or if its first line is invalid.
-    """
+    """A running program that has written its first line, `hello`. Raises TargetError if the program
+    does not start, or if its first line is invalid."""
 
     def __init__(self, target: CommandTarget, watch: Watch) -> None:
         self._name, self._timeout, self._watch = target.name, target.limits.timeout, watch
         super().__init__(target.words, memory=target.limits.memory)
-        step = Step(f"starting {self._name}, which has not written its first line,", watch)
+        step = WatchedStep(f"starting {self._name}, which has not written its first line,", watch)
         line: bytes | None = None
         try:
             read = partial(self.line, MAX_LINE_BYTES)
@@ -97,21 +87,16 @@ class Program(Child):
         )
 
     def answer(self, requests: list[tuple[bytes, int]], outcomes: list[Any]) -> None:
-        """Send requests for single outcomes to the program, and append each outcome to `outcomes`.
-
-        requests: for each request its beginning, which names the dataset, and its seed.
-        outcomes: answers to the first requests, in order; may be empty. On return, it has an answer
-            to every request.
-
-        Raises Ended if the program ends or a draw takes too long. In that case, `outcomes` lacks
-        the answers to the present request and to all later ones.
-        """
+        """Send requests for single outcomes, as (beginning, which names the dataset, seed), and
+        append each outcome to `outcomes`, which may have the first answers. Raises Ended if the
+        program ends or a draw takes too long; the answers from the present request on are then
+        missing."""
         self._check_idle()
         sent, size = len(outcomes), len(requests)
         while len(outcomes) < size:
             length = len(requests[len(outcomes)][0])
-            ahead = max(1, min(_MAX_AHEAD, _MAX_AHEAD_BYTES // length))
-            until = min(size, len(outcomes) + ahead)
+            lookahead = max(1, min(_MAX_AHEAD, _MAX_AHEAD_BYTES // length))
+            until = min(size, len(outcomes) + lookahead)
             if until > sent:
                 self.send(
                     b"".join(_request(start, 1, seed) for start, seed in requests[sent:until])
@@ -123,10 +108,7 @@ class Program(Child):
         self._check_idle()
 
     def batch(self, start: bytes, size: int, seed: int) -> Outputs:
-        """Send one request for `size` outcomes, and return them. Raises Ended.
-
-        start: beginning of the request, which names the dataset.
-        """
+        """Return `size` outcomes of a request that begins with the dataset. Raises Ended."""
         self._check_idle()
         self.send(_request(start, size, seed))
         if self.hello.frames is not None:
@@ -200,10 +182,9 @@ class Program(Child):
 class Command(InChild[Program]):
     """A mechanism whose outcomes come from a program.
 
-    By default, each request to the program asks for a single outcome. Draws of d1 and d2 can then
-    alternate, and it is known which draw ended the program. If the user or the program chooses
-    batches, each request asks for many outcomes of one input, and an end of the program is an
-    error.
+    By default, each request asks for a single outcome. Draws of d1 and d2 can then alternate, and
+    it is known which draw ended the program. If the user or the program chooses batches, each
+    request asks for many outcomes of one input, and an end of the program is an error.
     """
 
     text_orders = False  # the order of texts in a set is unknown for other languages

@@ -1,10 +1,6 @@
-"""A mechanism that draws in a child process, which is replaced when it ends.
-
-`Isolated` (isolation.py) and `Command` (command.py) derive from `InChild`. The end of a child
-during a draw is the outcome of this draw: `crash`, or `timeout` if the child was killed at the time
-limit. The draw is not repeated, since that would keep only draws that a child survives. A new child
-makes the next draw.
-"""
+"""A mechanism that draws in a child. The end of a child during a draw is the outcome of this draw:
+`crash`, or `timeout` if the child was killed at the time limit. The draw is not repeated, since
+that would keep only draws that a child survives. A new child makes the next draw."""
 
 from __future__ import annotations
 
@@ -38,10 +34,10 @@ _MAX_SLOW_FAILED_DRAWS, _SLOW_SECONDS = 3, 10.0
 class InChild(ABC, Generic[Process]):
     """Base of mechanisms that draw in a child.
 
-    label, batch: for messages about calls for many draws: name of the mechanism, and of the
-        parameter for the number of draws.
+    label, batch: for messages about batches: name of the mechanism, and of the parameter for the
+        number of draws.
     interleaved: whether each draw is a call of its own.
-    has_few_sizes: whether calls for many draws use only a few different numbers of draws.
+    has_few_sizes: whether calls for batches use only a few different numbers of draws.
     """
 
     parts = ()  # a child re-seeds the generators in its objects itself
@@ -115,13 +111,9 @@ class InChild(ABC, Generic[Process]):
         self._deaths, self._varies = 0, True
 
     def died(self, end: Ended, dataset: Hashable) -> Raised:
-        """Record that the child has ended during a draw. Return the outcome of this draw.
-
-        dataset: the draw's input, or a value that identifies it.
-
-        Raises MechanismError if the mechanism ends its child in every draw, or in too many draws in
-        a row.
-        """
+        """Return the outcome of a draw in which the child has ended, for this dataset or a value
+        that identifies it. Raises MechanismError if the mechanism ends its child in every draw, or
+        in too many draws in a row."""
         self.close()
         failure = self._failed(end)
         self._deaths += 1

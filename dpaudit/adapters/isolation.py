@@ -1,10 +1,9 @@
 """A Python mechanism that draws in a child, under this Python interpreter or another.
 
-`load_mechanism` returns an `Isolated` if the user's description of the mechanism (the target) asks
-for a separate process. It draws in a `Worker`, a child that runs `dpaudit/processes/worker.py`,
-reads requests from its standard input and writes replies to its standard output. Outputs of single
-draws are written to shared memory, so that no finished draw is lost if the child ends. A dataset is
-sent to the child once; later requests contain its number.
+A `Worker` runs `dpaudit/processes/worker.py`, reads requests from its standard input and writes
+replies to its standard output. Outputs of single draws are written to shared memory, so that no
+finished draw is lost if the child ends. A dataset is sent to the child once; later requests contain
+its number.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from dpaudit.targets.compiled import COMPILERS
 from dpaudit.targets.construction import is_missing, lacks, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget, PythonTarget
-from dpaudit.watching import Step, Watch
+from dpaudit.watching import Watch, WatchedStep
 
 # Largest number of datasets that a child keeps. The number of a dataset must fit in a byte.
 _MAX_DATASETS = 200
@@ -52,15 +51,9 @@ _INSIDE = "DPAUDIT_WORKER"
 
 
 class Worker(Child):
-    """A child that has loaded the mechanism and answers requests.
-
-    target: the mechanism, and how to call it.
-    watch: logs a warning if the child does not answer for long.
-    known: how to call the mechanism, as an earlier child has reported; None for the first child.
-
-    Raises TargetError if the mechanism cannot be loaded, or cannot be called with the parameters of
-    the target.
-    """
+    """A child that has loaded the mechanism and answers requests. `known` says how to call it, as
+    an earlier child has reported. Raises TargetError if the mechanism cannot be loaded, or cannot
+    be called with the parameters of the target."""
 
     script = worker.__file__
 
@@ -89,7 +82,7 @@ class Worker(Child):
         # The path of the running script, if the mechanism is defined in it; else None.
         is_of_script = b"__main__" in mechanism
         script = getattr(sys.modules["__main__"], "__file__", None) if is_of_script else None
-        step = Step(f"setting up {self._name} in a separate process", self._watch)
+        step = WatchedStep(f"setting up {self._name} in a separate process", self._watch)
         try:
             reply, _ = self.ask(
                 "set_up",
@@ -119,19 +112,16 @@ class Worker(Child):
     def take(self, number: int, dataset: Any) -> None:
         """Send a dataset to the child, unless it has a dataset of this number."""
         if number not in self.sent:
-            step = Step(f"handing a dataset over to the process of {self._name}", self._watch)
+            step = WatchedStep(
+                f"handing a dataset over to the process of {self._name}", self._watch
+            )
             data = pickled(dataset, "a dataset")
             self.ask("take", step.left, number=number, dataset=data)
             self.sent.add(number)
 
     def draw(self, arms: bytes, datasets: Sequence[Any], seed: int) -> None:
-        """Make a draw for each entry of `arms`. Afterwards, `outcomes` returns the outputs.
-
-        arms: for each draw, the number of its dataset; at most `worker.SLOTS` draws.
-        datasets: the datasets, by their numbers.
-
-        Raises Ended if the child ends or a draw takes too long.
-        """
+        """Make draws for the datasets with the numbers in `arms`, at most `worker.SLOTS`, for
+        `outcomes` to return. Raises Ended if the child ends or a draw takes too long."""
         counters = self._layout.counters
         counters[0], counters[1] = worker.NOT_BEGUN, 0
         self._layout.arms[: len(arms)] = arms
@@ -140,8 +130,8 @@ class Worker(Child):
         self.ask("draw", *self.clocks(len(arms)), count=len(arms), seed=seed, how=self._how)
 
     def clocks(self, count: int) -> list[Clock]:
-        """Return clocks for a request of `count` draws with one call each: one warns of a slow
-        draw, the other measures the time limit of the present draw."""
+        """Return clocks for `count` draws with one call each: one warns of a slow draw, the other
+        measures the time limit of the present draw."""
         counters = self._layout.counters
         waiting = self._watch.waiting(self._name, counters).left
         if self._timeout is None:
@@ -149,11 +139,8 @@ class Worker(Child):
         return [waiting, Patience(self._timeout, counters, count).left]
 
     def outcomes(self, count: int) -> Outputs:
-        """Return the outputs of all finished draws of the last request, in order. Raise
-        MechanismError if the shared memory is corrupt.
-
-        count: number of draws requested.
-        """
+        """Return the outputs of all finished draws of the last request, which asked for `count`, in
+        order. Raises MechanismError if the shared memory is corrupt."""
         done, used = self._layout.counters
         done = 0 if done == worker.NOT_BEGUN else done
         if done > count or used > worker.HEAP:
@@ -204,15 +191,11 @@ class Worker(Child):
         return array(dtype, shape, data)
 
     def claim(self, inputs: Any, relation: Any, delta: float | None) -> dict[str, Any]:
-        """Ask the child for the claim that the library of the mechanism makes
-        (`library_claims.ask`). Raises NoClaim if it makes none.
-
-        inputs: (d1, d2); None without a pair.
-        relation, delta: as in `library_claims.Question`.
-        """
+        """Return the claim of the mechanism's library for (d1, d2), or None, and for the relation
+        and the δ of a `library_claims.Question`. Raises NoClaim if there is none."""
         for number, dataset in enumerate(inputs or ()):
             self.take(number, dataset)
-        step = Step(f"asking {self._name} for its claim", self._watch)
+        step = WatchedStep(f"asking {self._name} for its claim", self._watch)
         question = {"has_pair": inputs is not None, "relation": relation, "delta": delta}
         try:
             reply, _ = self.ask("claim", step.left, **question)
@@ -231,11 +214,8 @@ class Worker(Child):
             raise MechanismError(why, code="process-failed") from None
 
     def ask(self, method: str, *clocks: Clock, **arguments: Any) -> tuple[Any, bytes]:
-        """Call a method of `worker.Service`. Return its reply as a dict, and the raw bytes that
-        follow it. Raises Ended, and MechanismError if the child refuses.
-
-        clocks: functions that return the seconds left until a time limit.
-        """
+        """Call a method of `worker.Service`, and return its reply as a dict, and the raw bytes that
+        follow it. Raises Ended, and MechanismError if the child refuses."""
         self.send(request(method, arguments))
         try:
             reply = json.loads(self.wait(partial(self.line, _MAX_REPLY_BYTES), *clocks))
@@ -251,8 +231,7 @@ class Worker(Child):
 
 
 class Isolated(InChild[Worker]):
-    """A mechanism that draws in a `Worker`. If it ends, a new child makes the draws that had not
-    begun, with a new seed."""
+    """A mechanism that draws in a `Worker`. A new one, with a new seed, replaces one that ends."""
 
     text_orders = True  # the child itself compares orders of texts with orders of sets
 
@@ -330,21 +309,15 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 class Patience:
-    """Measures the time left for the present draw of a worker.
-
-    seconds: time limit of a draw.
-    counters: shared memory whose first entry is the number of finished draws.
-    count: number of draws requested.
-    """
+    """Measures the time left for the present one of `count` draws of a worker. The first of the
+    shared `counters` is the number of finished draws."""
 
     def __init__(self, seconds: float, counters: memoryview, count: int) -> None:
         self._seconds, self._counters, self._count = seconds, counters, count
         self._done, self._since = worker.NOT_BEGUN, time.monotonic()
 
     def left(self) -> float:
-        """Return the seconds left for the present draw. Before the first draw and after the last
-        draw, no draw is in progress: the result is then the whole time limit.
-        """
+        """Return the seconds left for the present draw; without one, the whole time limit."""
         now, done = time.monotonic(), self._counters[0]
         if done != self._done or done in (worker.NOT_BEGUN, self._count):
             self._done, self._since = done, now

@@ -1,9 +1,8 @@
-"""Turn a target, the user's description of a mechanism, into a `Mechanism` that can draw.
+"""Turn a target into a `Mechanism` that can draw.
 
-The sampler calls `load_mechanism`. This module also has the mechanisms that are made of other
-mechanisms: several mechanisms on the same input (`Composition`), several runs of one mechanism
-(`Repetition`), and a mechanism whose outputs are replaced by an adversary's guesses
-(`WithAdversary`). `timed_calls` measures the duration of each draw.
+This module also has the mechanisms that are made of other mechanisms: several mechanisms on the
+same input (`Composition`), several runs of one mechanism (`Repetition`), and a mechanism whose
+outputs are replaced by an adversary's guesses (`WithAdversary`).
 """
 
 from __future__ import annotations
@@ -50,11 +49,8 @@ from dpaudit.wording import shortened
 
 
 def load_mechanism(target: AnyTarget) -> Mechanism:
-    """Return the mechanism of a target, ready to draw.
-
-    Raises TargetError if the mechanism cannot be imported or made, or if it cannot be called with
-    the parameters of the target.
-    """
+    """Return the mechanism of a target, ready to draw. Raises TargetError if it cannot be imported
+    or made, or cannot be called with the parameters of the target."""
     if isinstance(target, RepeatedTarget):
         return Repetition(load_mechanism(target.target), target.times)
     if isinstance(target, ComposedTarget):
@@ -83,14 +79,9 @@ _MAX_EXACT = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Several mechanisms on the same input, whose outputs together are one output, a tuple.
-
-    The components draw one after the other from the same generator, so that their noise is
-    independent. If each component makes many draws per call, and all of them return arrays of
-    numbers, these become the columns of one array.
-
-    watch: logs a warning if post-processing does not return for long.
-    """
+    """Several mechanisms on the same input, whose outputs together are one output, a tuple. The
+    components draw one after the other from the same generator, so that their noise is independent.
+    If all of them return batches as arrays of numbers, these become the columns of one array."""
 
     name: str
     components: tuple[Mechanism, ...]
@@ -128,11 +119,7 @@ class Composition:
             component.close()
 
     def released(self, outputs: Sequence[Outputs]) -> list[Any]:
-        """Return the outputs of a composition: for each draw, a tuple with the output of each
-        component, after post-processing.
-
-        outputs: those of each component, one per draw.
-        """
+        """Return, for each draw, the tuple of the components' outputs, after post-processing."""
         return apply_post_process(
             self.post_process, _rows(list(map(as_python, outputs))), self.watch
         )
@@ -140,12 +127,8 @@ class Composition:
 
 @dataclass(frozen=True, slots=True)
 class Repetition(Wrapping):
-    """Several runs of a mechanism on the same input. An output is a tuple with one entry per run.
-    If the mechanism makes many draws per call, one call makes the runs of all outputs.
-
-    times: number of runs per output.
-    watch: logs a warning if an output takes long.
-    """
+    """Several runs of a mechanism on the same input. An output is a tuple with one entry per run;
+    the call for a batch makes the runs of all its outputs."""
 
     times: int
     watch: Watch = field(default_factory=Watch, repr=False, compare=False)
@@ -170,11 +153,8 @@ class Repetition(Wrapping):
         return [dataset for dataset in datasets for _ in range(self.times)]
 
     def released(self, outputs: Outputs) -> Outputs:
-        """Combine the outputs of single runs. Return for each draw a tuple (or a row of an array)
-        with the output of each run.
-
-        outputs: output of each run, in the order of `inputs`.
-        """
+        """Return, for each draw, a tuple (or a row of an array) of the outputs of its runs, which
+        are in the order of `inputs`."""
         if isinstance(outputs, np.ndarray):
             if outputs.dtype.names is None and not outputs.dtype.hasobject:
                 return outputs.reshape(-1, self.times, *outputs.shape[1:])
@@ -193,8 +173,7 @@ def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:
 
 def together(entries: tuple[Any, ...]) -> Any:
     """Return the joint outcome of several runs: the tuple of all outputs or, if a run raised an
-    exception, the first exception.
-    """
+    exception, the first exception."""
     return next((entry for entry in entries if isinstance(entry, Raised)), entries)
 
 
@@ -220,10 +199,8 @@ def _fits_float(array: NDArray[Any]) -> bool:
 @dataclass(frozen=True, slots=True)
 class WithAdversary(Wrapping):
     """A mechanism whose outcomes are the guesses of an adversary about another mechanism's outputs.
-
     The adversary may be random. Draws raise MechanismError if the adversary raises or returns no
-    valid guess, since this is no evidence about the mechanism.
-    """
+    valid guess, since this is no evidence about the mechanism."""
 
     adversary: Callable[[Any], Any]
     adversary_name: str
@@ -239,11 +216,7 @@ class WithAdversary(Wrapping):
         return self.answers(self.mechanism.sample_each(datasets, rng))
 
     def answers(self, outputs: Outputs) -> list[Any]:
-        """Return the adversary's guess for each output.
-
-        An output that is an exception (`Raised`) is returned as it is, without asking the
-        adversary.
-        """
+        """Return the adversary's guess for each output; an exception (`Raised`) stays as it is."""
         return [
             output if isinstance(output, Raised) else self._answer(output)
             for output in as_python(outputs)
@@ -268,11 +241,9 @@ class WithAdversary(Wrapping):
 
 
 def add_adversary(mechanism: Mechanism, adversary: Callable[[Any], Any] | str | None) -> Mechanism:
-    """Return a mechanism whose outcomes are the guesses of `adversary`.
-
-    adversary: function or its import path; with None, the mechanism itself is returned. Raises
-    TargetError if the adversary cannot be imported or called.
-    """
+    """Return a mechanism whose outcomes are the guesses of `adversary`, a function or its import
+    path; without one, the mechanism itself. Raises TargetError if it cannot be imported or
+    called."""
     if adversary is None:
         return mechanism
     return WithAdversary(mechanism, applied(adversary, "adversary"), name_of(adversary))
@@ -286,11 +257,9 @@ Timed = Callable[[list[Any], np.random.Generator], TimedOutputs]
 
 
 def timed_calls(mechanism: Mechanism) -> Timed:
-    """Return a function that draws from a mechanism and measures the duration of each draw.
-
-    The duration of a draw is the sum of the durations of all its calls, without post-processing.
-    Raises UsageError if the mechanism makes many draws per call or runs in another process.
-    """
+    """Return a function that draws from a mechanism and measures the duration of each draw, which
+    is that of all its calls, without post-processing. Raises UsageError if the mechanism makes
+    batches or runs in another process."""
     match mechanism:
         case SingleDraws():
             return partial(_calls, mechanism)

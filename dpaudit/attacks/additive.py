@@ -1,11 +1,9 @@
 """The additive scorer: a score that adds up one log-ratio for each column.
 
-Each column of the outcomes is cut into cells (`levels/cells.py`): intervals of numbers, and labels.
-The log-ratio of a cell compares its frequency on d1 and on d2. The sum of the log-ratios is the
-best score if columns are independent given the input, as in histograms and repeated releases. For
-outputs that are lists of independent runs (`exchangeable`), all runs share one table of log-ratios.
-`scorers.py` lists the scorers of this module; `blocks.py` and `whitened.py` use `summed` and
-`fitted_sum` to score some of the columns.
+Each column is cut into cells (`levels/cells.py`). The sum of the log-ratios is the best score if
+columns are independent given the input, as in histograms and repeated releases. For outputs that
+are lists of independent runs (`exchangeable`), all runs share one table of log-ratios. `blocks.py`
+and `whitened.py` use `summed` and `fitted_sum` to score some of the columns.
 """
 
 from __future__ import annotations
@@ -49,17 +47,14 @@ _NEWTON_STEPS = 4
 def additive(selection: SelectionDraws, columns: Sequence[Column] | None = None) -> list[Candidate]:
     """Return a list with one order of outcomes: by the sum of the log-ratios of some columns.
 
-    columns: the columns to sum over; None: all columns. The list is empty for fewer than two
-        columns.
+    columns: the columns, all if None. The list is empty for fewer than two.
     """
     columns = selection.outcomes.columns if columns is None else columns
     return [by_score(summed(selection, columns), selection)] if len(columns) > 1 else []
 
 
 def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
-    """Fit the score that sums the log-ratios of some columns, at least one, and return it with the
-    scores of all draws.
-    """
+    """Return the fitted score that sums the log-ratios of some columns, at least one."""
     terms = [Term.of(make_cells(column, MAX_SUM_CELLS), column) for column in columns]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([table.name for table in tables], spread)
@@ -74,9 +69,7 @@ def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
 class Additive:
     """The score that sums the log-ratios of columns.
 
-    tables: for each term of the sum, the log-ratio of every cell (interval of numbers, or label),
-        and the name of the column.
-    columns: (name, share) of the columns that the score depends on most.
+    tables: for each term of the sum, its cells with their log-ratios, and the name of the column.
     text: the score in words.
     """
 
@@ -98,30 +91,25 @@ class Additive:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """One term of the score, which is a sum of log-ratios. The term covers one column, or several
-    columns that have the same distribution and so share a table of log-ratios.
+    """One term of the score, for one column, or for several columns that have the same distribution
+    and share a table of log-ratios.
 
-    cells: division of the entries into cells; a cell is an interval of numbers, or a label.
-    places: for each column, an array (draws,) with the index of the cell of every draw.
+    indices: for each column, (draws,), the index of the cell of every draw.
     """
 
     cells: Cells
-    places: list[NDArray[np.int32]]
+    indices: list[NDArray[np.int32]]
 
     @classmethod
     def of(cls, cells: Cells, *columns: Column) -> Term:
         return cls(cells, [cells(column).astype(np.int32) for column in columns])
 
     def tally(self, is_d1: NDArray[np.bool_]) -> IntArray:
-        """Return the number of draws by fold (of cross-validation), cell (interval or label) and
-        input: (folds, cells, 2). Draws without an entry in the column, such as lists that are too
-        short, are counted only if the column holds the kinds of entries (a number, a string), as
-        the column `kind of output` does.
-
-        is_d1: (draws,), whether each draw was made on d1.
-        """
+        """Return the counts by fold, (folds, cells, 2), for the inputs `is_d1`, (draws,). Draws
+        without an entry, such as lists that are too short, are counted only if the column holds the
+        kinds of entries."""
         labels, intervals = self.cells.labels, self.cells.intervals
-        every = [by_fold(index, intervals + len(labels) + 1, is_d1) for index in self.places]
+        every = [by_fold(index, intervals + len(labels) + 1, is_d1) for index in self.indices]
         counts: IntArray = np.sum(every, axis=0)
         # Some outputs have no entry here, such as a list that is too short. Count none of them, so
         # that absence gets log-ratio 0: the column with the lengths of outputs, or with the types
@@ -136,14 +124,11 @@ def fitted_sum(
 ) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
     """Fit log-ratios to every term and sum them over the terms. Return four results:
 
-    tables: for every term, its cells with their log-ratios as values; all values are 0 if the
-        differences between d1 and d2 may be noise.
+    tables: for every term, its cells with their log-ratios as values; all 0 if the differences
+        between d1 and d2 may be noise.
     spread: for every term, the standard deviation of its log-ratio over the draws.
-    held_out: (draws,), the sum for every draw, by the fit to the folds that do not contain the
-        draw. It is brought to the scale of the fit to all draws.
-    halves: (2, draws), two sums for every draw, each by the fit to one half of the draws.
-
-    The argument `is_d1`, (draws,), says whether each draw was made on d1.
+    held_out: (draws,), the held-out sums, on the scale of the fit to all draws.
+    halves: (2, draws), the sums by the fits to two halves of the draws.
     """
     size, fold = len(is_d1), folds(len(is_d1))
     tables, spread, halves = [], [], np.zeros((2, size))
@@ -152,7 +137,7 @@ def fitted_sum(
     have_signal = _with_signal([gain for _, gain in fits])
     for term, (fit, _), has_signal in zip(terms, fits, have_signal, strict=True):
         total, weights = np.zeros(size), fit[FOLDS]
-        for small in term.places if has_signal else ():
+        for small in term.indices if has_signal else ():
             # Indices of type `intp` make `take` several times faster than other types of index or a
             # pair of indices.
             index = small.astype(np.intp)
@@ -167,15 +152,12 @@ def fitted_sum(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Column:
-    """The counts to which the log-ratios of one term are fitted. A score is a sum of terms; a term
-    is the log-ratio of a column, or of several columns that share a table of log-ratios.
+class _TermCounts:
+    """The counts to which the log-ratios of one term are fitted.
 
-    intervals: number of cells that are intervals of numbers. They come first; the other cells are
-        labels.
-    held_out: (folds, cells, 2), number of draws by fold, cell and input.
-    train: (fits, cells, 2), number of draws from which each fit is made, by cell and input. There
-        is one fit for each fold, from the other folds, then three more (see `training_counts`).
+    intervals: number of cells that are intervals of numbers; the cells after them are labels.
+    held_out: (folds, cells, 2), the counts of each fold.
+    train: (fits, cells, 2), the counts from which each fit is made.
     free: (fits, cells), the log-ratio of every cell from its own counts alone.
     """
 
@@ -218,7 +200,7 @@ def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
     for term in terms:
         counts = term.tally(is_d1)
         train = training_counts(counts)
-        columns.append(_Column(term.cells.intervals, counts, train, _shrunk(train)))
+        columns.append(_TermCounts(term.cells.intervals, counts, train, _shrunk(train)))
     if len(columns) <= MAX_COLUMNS:
         return _closely(columns)
     fits = [_best(column, _in_order(column)) for column in columns]
@@ -240,7 +222,7 @@ def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
     return p <= (np.sort(p)[passes[-1]] if len(passes) else -1.0)
 
 
-def _best(column: _Column, fits: Sequence[FloatArray]) -> _Fit:
+def _best(column: _TermCounts, fits: Sequence[FloatArray]) -> _Fit:
     """Return the fit that best predicts held-out inputs, scaled; 0 if none gains a nat."""
     # `fits` are listed from simple to complex; a fit replaces a simpler one only if it gains a nat
     # more.
@@ -253,7 +235,7 @@ def _best(column: _Column, fits: Sequence[FloatArray]) -> _Fit:
     return best, most_gained
 
 
-def _closely(columns: Sequence[_Column]) -> list[_Fit]:
+def _closely(columns: Sequence[_TermCounts]) -> list[_Fit]:
     """Return for each column the best of three fits: piecewise linear, monotone, and free."""
     # Piecewise linear fits of columns with the same number of intervals are made together, which is
     # many times faster.
@@ -268,7 +250,7 @@ def _closely(columns: Sequence[_Column]) -> list[_Fit]:
     return [_best(column, column_fits) for column, column_fits in zip(columns, fits, strict=True)]
 
 
-def _in_order(column: _Column) -> list[FloatArray]:
+def _in_order(column: _TermCounts) -> list[FloatArray]:
     """Return the quick fits of a column, (training sets, cells): monotone, and free."""
     if not column.has_order:
         return [column.free]
@@ -288,17 +270,13 @@ def _shrunk(counts: IntArray) -> FloatArray:
 
 
 def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
-    """Return the factor that makes log-ratios best predict the inputs of held-out draws, by
-    logistic regression. The factor is below 1 for noisy log-ratios, and 0 for pure noise.
-
-    fit: (fits, cells), the log-ratios.
-    counts: (fits, cells, 2), held-out draws by cell and input.
-    """
+    """Return the factor of log-ratios, (fits, cells), that best predicts the inputs of held-out
+    draws, (fits, cells, 2), by logistic regression: below 1 for noisy log-ratios, 0 for noise."""
     scale, draws = 0.0, counts.sum(axis=2).astype(np.float64)
-    ahead, spread = counts[..., 0].astype(np.float64), fit**2 * draws
+    d1_draws, spread = counts[..., 0].astype(np.float64), fit**2 * draws
     for _ in range(_NEWTON_STEPS):
         share = 1 / (1 + np.exp(-scale * fit))
-        slope = np.sum(fit * (ahead - draws * share))
+        slope = np.sum(fit * (d1_draws - draws * share))
         bend = np.sum(spread * share * (1 - share))
         if bend <= 0:
             return 0.0

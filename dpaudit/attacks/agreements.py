@@ -1,10 +1,9 @@
 """The scorer of agreements: whether two entries of an output are equal.
 
 Equal records may get equal labels, such as random names of clusters. Each entry alone then has the
-same law for both inputs, and only the agreement of two entries tells the inputs apart. Entries are
-compared if they are labels or integers, in outputs with at most 64 such entries. A pair of entries
-is used if its agreement differs between d1 and d2 beyond luck, and beyond what the two entries by
-themselves explain. `scorers.py` lists `agreements`.
+same law for both inputs, and only the agreement of two entries tells the inputs apart. Labels and
+integers are compared, in outputs with at most 64 of them. A pair is used if its agreement differs
+between d1 and d2 beyond luck, and beyond what the two entries by themselves explain.
 """
 
 from __future__ import annotations
@@ -57,11 +56,8 @@ def agreements(selection: SelectionDraws) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True)
 class AgreementLevels(LevelMap):
-    """Level map with a level for outcomes in which two entries are equal, and one for all others.
-
-    pair: the columns of the entries.
-    equal: the level of outcomes with equal entries, 0 or 1.
-    """
+    """Two levels: of outcomes in which a pair of entries is equal, numbered `equal`, and of all
+    others."""
 
     pair: Pair
     equal: int
@@ -88,10 +84,7 @@ class AgreementLevels(LevelMap):
 
 @dataclass(frozen=True, slots=True)
 class AgreementScore:
-    """A weighted sum over pairs of entries, of whether they are equal.
-
-    score: the score of `_table`, which has a column for each pair.
-    """
+    """A weighted sum over pairs of entries, of whether they are equal."""
 
     pairs: tuple[Pair, ...]
     score: Score

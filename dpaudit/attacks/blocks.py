@@ -1,20 +1,14 @@
 """Scorers that divide outcomes: into independent blocks of columns, and by the type of the output.
 
-Each part is scored by the scorer that explains it best (`fits`). A score explains draws well if the
-log-likelihood of their inputs, given the score, is large (`gain`). `learning.py` calls `parts` and
-`kinds`.
+Each part is scored by the scorer that explains it best (`fits`, by `gain`).
 
-`parts` is for several releases in one output, such as a histogram, a winner and a sparse vector.
-Given the input, the entries of one release depend on each other, but not on the entries of another
-release. So the columns are divided into independent blocks by χ² tests of pairs, and the scores of
-the blocks are added up. Blocks that are sequences are refitted when further draws are counted
-(`counted_sequences.py`).
+`parts` is for several releases in one output, such as a histogram and a winner. The columns are
+divided into blocks by χ² tests of pairs, and the scores of the blocks are added up, since releases
+are independent given the input. Blocks that are sequences are refitted when further draws are
+counted (`counted_sequences.py`).
 
-`kinds` is for outputs of several types: vectors and None, lists of different lengths, dicts,
-exceptions. Outputs of a frequent type get a score of their own, to which the log-ratio of d1 and d2
-for the type is added. If the type is a vector, scorers that need complete vectors can be used: they
-cannot score a vector with a missing entry, since the evidence of an entry depends on the entries
-before it.
+`kinds` is for outputs of several types. A frequent type gets a score of its own, to which the
+log-ratio of the type is added, so that scorers of complete vectors can be used.
 """
 
 from __future__ import annotations
@@ -80,11 +74,8 @@ Names = tuple[str, ...]
 class Fit:
     """A score of some columns, with a measure of how well it explains draws.
 
-    attack: the scorer that made the score.
-    scored: the score of every draw.
     halves: (2, draws), the scores by fits to two halves of the draws.
-    gain: log-likelihood of the inputs of held-out draws given the score, minus their log-likelihood
-        given only the frequency of each input, in nats.
+    gain: of the held-out score, in nats (see `gain`).
     """
 
     attack: Scorer
@@ -94,12 +85,9 @@ class Fit:
 
 
 def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
-    """Fit scores to the draws, and return those that best predict the inputs of held-out draws: at
-    most two, the better score first.
-
-    attacks: the scorers to try if outcomes have several columns. If outcomes have a single column,
-        they are not used: the score is the log-ratio of the cell that the entry lies in.
-    """
+    """Return at most two fitted scores, of those that best predict the inputs of held-out draws,
+    the better first. With a single column, `attacks` are not used: the score is the log-ratio of
+    the cell."""
     known = [
         (attack, candidate.scored)
         for attack in (attacks if len(selection.outcomes.columns) > 1 else (_alone,))
@@ -114,10 +102,7 @@ def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
 
 
 def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
-    """Return the draws with only some of the columns of their outcomes.
-
-    names: names of the columns to keep.
-    """
+    """Return the draws with only the named columns."""
     outcomes = Table(tuple(selection.outcomes.named(names)), selection.size)
     return SelectionDraws(outcomes, selection.is_d1)
 
@@ -128,10 +113,9 @@ def _alone(selection: SelectionDraws) -> list[Candidate]:
 
 
 def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return how well scores predict inputs: the log-likelihood of the inputs given `held_out` plus
-    a fitted constant, minus their log-likelihood given only the frequency of each input, in nats. A
-    draw whose score is NaN adds 0.
-    """
+    """Return how well scores predict inputs, in nats: the log-likelihood of the inputs given
+    `held_out` plus a fitted constant, minus that given only the frequency of each input. A NaN adds
+    0."""
     usual, scores = (
         np.full(len(is_d1), log_odds(is_d1)),
         np.clip(held_out, -MAX_SCORE, MAX_SCORE),
@@ -141,9 +125,9 @@ def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
 
 
 def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the constant that must be added to scores to make them log-odds of d1: the predicted
-    number of draws of d1 then equals the observed number. The constant differs between scorers,
-    since only some of them include the frequency of the inputs in the score."""
+    """Return the constant that turns scores into log-odds of d1: it makes the predicted number of
+    draws of d1 the observed one. Only some scorers include the frequency of the inputs in the
+    score."""
     known = ~np.isnan(scores)
     scores, odds = scores[known], log_odds(is_d1[known])
     wanted = len(scores) * float(probability(np.array([odds]))[0])
@@ -159,10 +143,7 @@ def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
 
 
 def log_odds(is_d1: NDArray[np.bool_]) -> float:
-    """Return the log-odds that a draw is of d1: log((draws of d1 + ½) / (draws of d2 + ½)).
-
-    is_d1: (draws,), whether each draw was made on d1.
-    """
+    """Return the log-odds that a draw is of d1: log((draws of d1 + ½) / (draws of d2 + ½))."""
     first = int(np.count_nonzero(is_d1))
     return math.log((first + 0.5) / (len(is_d1) - first + 0.5))
 
@@ -252,11 +233,8 @@ def _better_later(best: Fit, sequence: Fit | None) -> Fit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """The score that sums the scores of independent blocks of columns; NaN if a block has no score.
-
-    scores: the score of each block.
-    columns: (name, share) of the columns that the score depends on most.
-    """
+    """The score that sums the scores of independent blocks of columns; NaN if a block has no
+    score."""
 
     scores: tuple[Score, ...]
     columns: tuple[tuple[str, float], ...]
@@ -283,12 +261,8 @@ def _added_up(fixed: Parts | None, sequences: Sequence[Prefixes]) -> Parts:
 
 
 def shares_of(scores: Sequence[Score], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
-    """Return (column, share) pairs, the largest share first. They say how much several scores
-    together depend on each column: the share of a column is the weighted mean of its shares in
-    these scores (`Score.columns`). All shares add up to 1.
-
-    weights: the weight of each score.
-    """
+    """Return the `columns` of several scores together: the share of a column is its mean over the
+    scores, weighted by `weights`, and all shares add up to 1."""
     weighted = [
         (name, weight * share)
         for score, weight in zip(scores, weights, strict=True)
@@ -389,13 +363,11 @@ def kinds(selection: SelectionDraws) -> list[Candidate]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
-    """A type of output, such as "list of numbers", with a score of its own.
+class OutputType:
+    """A type of output with a score of its own.
 
     key: hash of the type.
-    offset: constant that is added to the score of an output. The sum is the log-ratio of d1 and d2
-        for the output, including the log-ratio for its type.
-    score: function that returns the scores of outputs of this type.
+    offset: added to the score; the sum is the log-ratio of the output, that of its type included.
     """
 
     key: int
@@ -405,18 +377,15 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByKind:
-    """The score of outputs of several types, such as numbers and None. Frequent types have a score
-    of their own.
+    """The score of outputs of several types.
 
     names: names of the columns whose entries determine the type of an output.
-    kinds: the types with a score of their own.
+    kinds: the frequent types, with scores of their own.
     rest: the score of outputs of all other types.
-    columns: (name, share) of each column that the score depends on, the largest share first; the
-        shares add up to 1.
     """
 
     names: tuple[str, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[OutputType, ...]
     rest: Score
     columns: tuple[tuple[str, float], ...]
 
@@ -441,7 +410,7 @@ class ByKind:
 def _final_kinds(
     names: tuple[str, ...], every: Sequence[tuple[int, float, Scored]], general: Scored
 ) -> ByKind:
-    kinds = tuple(Kind(key, added, scored.final_score()) for key, added, scored in every)
+    kinds = tuple(OutputType(key, added, scored.final_score()) for key, added, scored in every)
     held_out = [scored.held_out for _, _, scored in every]
     spread = [float(np.nanstd(scores)) * len(scores) / len(general.held_out) for scores in held_out]
     columns = shares_of([kind.score for kind in kinds], spread)

@@ -1,13 +1,10 @@
 """Scores of sequences that are refitted when further draws are counted.
 
-The score of an entry, given the entries before it, follows from counts by state and symbol
-(`sequences.py`), so no draw has to be kept to refit it. How well a score orders outcomes is
-measured on draws that came after its fit: they are counted by bin of the score and by input. The
-score that is frozen in the end is fitted to all learning draws, so none is left to measure it.
-Instead, it gets the counts of the last measured score: both scores are cut into bins that hold the
-same shares of the draws in memory, and bin k of the final score gets the counts of bin k of the
-measured score. `prefixes.py` and `blocks.py` call `relearned`; `auditing/counted_learning.py` then
-calls `add` of the candidate (docs/method.md §5, *Continued learning*).
+The score of an entry follows from counts by state and symbol (`sequences.py`), so no draw has to be
+kept to refit it. How well a score orders outcomes is measured on draws that came after its fit. The
+score that is frozen in the end is fitted to all learning draws, so none is left to measure it. It
+gets the counts of the last measured score: both are cut into bins with the same shares of the draws
+in memory, and bin k gets the counts of bin k (docs/method.md §5, *Continued learning*).
 """
 
 from __future__ import annotations
@@ -35,9 +32,7 @@ from dpaudit.outcomes import Outcomes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceScored(Scored):
-    """A score of sequences that can be refitted to counts of further draws. The draws are counted
-    by `states`: a state sums up the entries before an entry, for example by their last value.
-    """
+    """A score of sequences that can be refitted to counts of further draws by `states`."""
 
     final_score: Callable[[], Prefixes]
     states: MarkovStates
@@ -45,11 +40,10 @@ class SequenceScored(Scored):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sum:
-    """A score that is a sum of terms. Terms that score sequences are refitted when further draws
-    are counted; the rest of the sum stays fixed.
+    """A score that is a sum of terms, some of which are refitted when further draws are counted.
 
     states: for each refitted term, the states of its sequences.
-    made: a function that takes the refitted terms and returns the whole score, with the rest.
+    made: a function from the refitted terms to the whole score, with the rest.
     rest: the fixed rest; None if all terms are refitted.
     """
 
@@ -64,13 +58,8 @@ class Sum:
 
 
 def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> Candidate:
-    """Return the candidate for a score that is refitted when further draws are counted, if there
-    are enough draws in memory.
-
-    scored: the score, fitted to the draws in memory.
-    selection: the draws in memory.
-    total: the same score as a sum: of parts that are refitted, and of a rest that stays fixed.
-    """
+    """Return the candidate for a score of the draws in memory, refitted when further draws are
+    counted if there are enough in memory. `total` is the same score as a sum."""
     refit = FirstCounts(selection, scored, total) if selection.size >= MANY_DRAWS else None
     return by_score(scored, selection, refit)
 
@@ -191,8 +180,7 @@ class KeptOutcomes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredBins:
-    """Bins of a score, with counts of draws that the score was not fitted to. So the counts show
-    how well the score orders outcomes.
+    """Bins of a score, with counts of draws that the score was not fitted to.
 
     result: (outcomes,), the score of each distinct outcome of the draws in memory.
     edges: edges between the bins, rising.
@@ -205,9 +193,8 @@ class MeasuredBins:
 
     @classmethod
     def without_draws(cls, score: Score, kept: KeptOutcomes) -> MeasuredBins:
-        """Return bins of a score with equal numbers of draws in memory, and with counts of 0, since
-        these draws were used to fit the score.
-        """
+        """Return bins with equal numbers of the draws in memory, and with counts of 0, since these
+        draws were used to fit the score."""
         result = kept.scored(score)
         edges = Scored("", np.repeat(result, kept.often), lambda: score, None).edges
         return cls(result, edges, np.zeros((len(edges) + 2, 2), dtype=np.int64))
@@ -223,13 +210,11 @@ class CountedEntries:
 
     kept: the draws in memory, which show where to cut a score.
     total: the score as a sum of refitted parts and a rest.
-    by_entry: for each sequence and entry, (states, symbols, 2), number of draws so far by state,
-        symbol and input.
+    by_entry: for each sequence and entry, (states, symbols, 2), the counts so far.
     scores: the present scores of sequences, fitted to the first `fitted_to` draws.
-    trial: bins of the present score, with counts of the draws that came after its fit.
-    earlier: bins of the previous score, with counts of the draws that came after its fit. They
-        measure how well a score orders outcomes, until `trial` has at least half as many draws.
-        From then on, `trial` does so, and `earlier` is None.
+    trial: bins of the present score.
+    earlier: bins of the previous score. They measure how well a score orders outcomes, until
+        `trial` has at least half as many draws; then None.
     """
 
     kept: KeptOutcomes
@@ -242,13 +227,8 @@ class CountedEntries:
 
     @classmethod
     def of(cls, kept: SelectionDraws, scored: Scored, total: Sum) -> CountedEntries | None:
-        """Return the object that refits a score from counts; None if no outcome in memory has a
-        score.
-
-        kept: the draws in memory.
-        scored: the score, fitted to the draws in memory.
-        total: the same score as a sum: of parts that are refitted, and of a rest that stays fixed.
-        """
+        """Return the object that refits a score of the draws in memory; None if no outcome has a
+        score."""
         states = [markov.finer(kept.outcomes) for markov in total.states]
         by_entry = tuple(
             tuple(

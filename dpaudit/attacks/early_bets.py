@@ -2,9 +2,8 @@
 
 `learn` needs hundreds of draws. `bet_early` makes beliefs from 16 draws on, by regressions with one
 or two weights (docs/method.md §4). A single column of numbers is cut at quantiles. For other
-outcomes, levels come from the best candidate of `learn` or, if its likelihood is larger, from a
-weighted sum of all columns (`by_mean_differences`). Both count each draw at the level that a fit to
-other draws gives it.
+outcomes, held-out levels come from the best candidate of `learn` or, if its likelihood is larger,
+from a weighted sum of all columns (`by_mean_differences`).
 """
 
 from __future__ import annotations
@@ -64,13 +63,8 @@ _UNIT, _MAX_POSITION = 1.5, 4.0
 def bet_early(
     selection: SelectionDraws, objective: Objective, scorers: tuple[Scorer, ...]
 ) -> Learned:
-    """Learn from few draws (16 or more). Return the rules to bet on, and the beliefs of the
-    bettors: estimated probabilities of d1 in each level.
-
-    selection: the draws.
-    objective: the predicted bound by which rules are chosen.
-    scorers: functions that order outcomes; they are tried unless outcomes are single numbers.
-    """
+    """Learn from few draws, 16 or more. Return the rules to bet on, and the bettors' beliefs. The
+    scorers are tried unless outcomes are single numbers."""
     column = selection.outcomes.columns[0]
     level: LevelMap
     expected: FloatArray | None = None

@@ -1,8 +1,7 @@
 """Features: columns of outcomes as numbers for regressions and trees.
 
-Features are made from the outcomes of selection draws; whether the input of a draw was d1 or d2 is
-not used. A feature names its column and maps the entries of this column to floats. `raw_features`
-are for trees, `scaled_features` for linear models; `matrix` computes them for some outcomes.
+They are made from outcomes of selection draws, without their inputs. `raw_features` are for trees,
+`scaled_features` for linear models; `matrix` computes them for some outcomes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _QUARTILES_OF_NORMAL = 1.349
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberFeature:
     """A feature of a column: (number - centre) / scale, clipped at ±10. With scale 0, the feature
     is the unchanged number. It is NaN for an entry that is a label and not a number."""
 
@@ -46,9 +45,8 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A feature: the position of a label in the list `labels`, counted from 1. The feature is 0 for
-    a number, and NaN for a label outside the list.
-    """
+    """A feature: the position of a label in `labels`, from 1 on; 0 for a number, NaN for another
+    label."""
 
     column: str
     labels: tuple[str, ...]
@@ -75,10 +73,8 @@ class Indicator:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """A feature: 1 if a number is above `bound`, -1 if it is below, 0 if it equals `bound` or the
-    entry is a label. With Laplace noise, the log-ratio of a number far from the bound depends only
-    on the side of the bound.
-    """
+    """A feature: 1 if a number is above `bound`, -1 if below, 0 if equal or a label. With Laplace
+    noise, the log-ratio of a number far from the bound depends only on its side."""
 
     column: str
     bound: float
@@ -90,18 +86,16 @@ class Above:
         return (above.view(np.int8) - below.view(np.int8)).astype(np.float64)
 
 
-Feature = Number | Category | Indicator | Above
+Feature = NumberFeature | Category | Indicator | Above
 
 
 def raw_features(columns: Iterable[Column]) -> list[Feature]:
-    """Return the features for trees: the numbers of a column unchanged, and the position of a label
-    in the list of frequent labels.
-    """
+    """Return the features for trees: unchanged numbers, and the positions of frequent labels."""
     result: list[Feature] = []
     for column in columns:
         labels = _labels(column)
         if len(np.unique(_numbers(column))) > 1:
-            result.append(Number(column.name))
+            result.append(NumberFeature(column.name))
         if labels:
             result.append(Category(column.name, labels))
     return result
@@ -109,19 +103,16 @@ def raw_features(columns: Iterable[Column]) -> list[Feature]:
 
 def scaled_features(columns: Iterable[Column]) -> list[Feature]:
     """Return the features for linear models: numbers minus their median in units of their spread,
-    and an indicator (0 or 1) for each frequent label.
-    """
+    and an indicator (0 or 1) for each frequent label."""
     return [feature for column in columns for feature in _scaled(column)]
 
 
 def with_sides(features: Iterable[Feature]) -> list[Feature]:
-    """Return the features, with an `Above` feature after every `Number`: 1 if the number is above
-    its median, -1 if it is below.
-    """
+    """Return the features, with an `Above` feature at the median after every `NumberFeature`."""
     result: list[Feature] = []
     for feature in features:
         result.append(feature)
-        if isinstance(feature, Number):
+        if isinstance(feature, NumberFeature):
             result.append(Above(feature.column, feature.centre))
     return result
 
@@ -129,9 +120,8 @@ def with_sides(features: Iterable[Feature]) -> list[Feature]:
 def matrix(
     features: Sequence[Feature], outcomes: Outcomes, others: Sequence[FloatArray] = ()
 ) -> FloatArray:
-    """Return a matrix with one row per outcome: the features, then the columns `others`. Its shape
-    is (size, features + others), in Fortran order.
-    """
+    """Return the features, then the columns `others`, by outcome: (size, features + others), in
+    Fortran order."""
     result = np.empty((outcomes.size, len(features) + len(others)), order="F")
     for index, (feature, column) in enumerate(with_columns(features, outcomes)):
         result[:, index] = feature(column)
@@ -150,9 +140,7 @@ def without_gaps(numbers: FloatArray) -> FloatArray:
 def with_columns(
     features: Sequence[Feature], outcomes: Outcomes
 ) -> Iterator[tuple[Feature, Column]]:
-    """Yield each feature together with the column that it is computed from. Features of one column
-    must be adjacent in `features`.
-    """
+    """Yield each feature with its column. Features of one column must be adjacent."""
     groups = [
         (name, [*group]) for name, group in groupby(features, key=lambda feature: feature.column)
     ]
@@ -188,20 +176,19 @@ def _scaled(column: Column) -> Iterator[Feature]:
         yield from (Indicator(column.name, label) for label in labels[left_out:])
 
 
-def on_scale(column: Column) -> Number:
+def on_scale(column: Column) -> NumberFeature:
     """Return the feature (number - median) / spread, where the spread is the standard deviation of
-    a normal law with the same quartiles.
-    """
+    a normal law with the same quartiles."""
     numbers, name = _numbers(column), column.name
     finite = numbers[np.isfinite(numbers)]
     if len(finite) == 0:
-        return Number(name, 0.0, 1.0)
+        return NumberFeature(name, 0.0, 1.0)
     low, centre, high = np.quantile(finite, [0.25, 0.5, 0.75]).tolist()
     scale = (high - low) / _QUARTILES_OF_NORMAL
     if not 0 < scale < np.inf:
         with np.errstate(over="ignore"):
             scale = max(float(np.abs(finite - centre).mean()), 1e-300)
-    return Number(name, centre, scale if np.isfinite(scale) else 1e300)
+    return NumberFeature(name, centre, scale if np.isfinite(scale) else 1e300)
 
 
 def _numbers(column: Column) -> FloatArray:

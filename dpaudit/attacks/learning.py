@@ -2,49 +2,21 @@
 
     outcomes -> features -> scorers -> candidates -> one objective -> rules
 
-0. *Point* (`best_point`). Bets test one point (ε, δ), as the main rule does. If the claim is a
-   curve of points, this point is chosen first.
-1. *Features.* An outcome is a table row: columns of numbers and labels (`outcomes/`). A column is
-   cut into cells (`levels/cells.py`) or turned into numbers for regressions and trees
+0. *Point* (`best_point`). If the claim is a curve of points (ε, δ), one is chosen to be tested.
+1. *Features.* Columns are cut into cells (`levels/cells.py`) or turned into features
    (`features.py`), without a look at the inputs.
-2. *Scorers* (one function each, listed in `scorers.py`; also boosted trees, `trees.py`, and users'
-   attacks) estimate the likelihood ratio of the two inputs from some columns or all. Each draw is
-   scored by a fit to other draws.
-3. *Candidates* (`levels/candidates.py`) are the resulting orders of outcomes, cut into levels, with
-   counts of draws by level and input. Counts are smoothed over bins (`levels/piecewise_logit.py`)
-   and shrunk over single cells (`levels/shrinkage.py`).
-4. *The objective* (`objective.py`) predicts the bound that each rule of a candidate will certify on
-   the draws to come, lowered by a penalty for the luck of selection. It ranks the candidates; a
-   score gives way to plainer events that are as good within a standard error (`plainest`).
+2. *Scorers* (listed in `scorers.py`; also boosted trees, `trees.py`, and users' attacks) estimate
+   the likelihood ratio of the two inputs, held out.
+3. *Candidates* (`levels/candidates.py`) are the resulting orders. Their counts are smoothed over
+   bins (`levels/piecewise_logit.py`) and shrunk over single cells (`levels/shrinkage.py`).
+4. *The objective* (`objective.py`) predicts the bound of each rule, less a penalty, and ranks the
+   candidates; a score gives way to plainer events that are as good (`plainest`).
 5. *Rules* (`rules.py`). The best rule of the winner is the main rule. A rare rule and a rule of
    another kind of candidate may join it. The levels also give the bettors their beliefs.
 
 `learn` learns from draws that are kept, `relearn` from draws that are only counted.
 `auditing/counted_learning.py` has the loop over counted draws; the functions after `best_point`
-decide when it ends. The draws that certify a rule are drawn after the rule is frozen.
-docs/method.md §5 has the mathematics in the same order.
-
-The words that these modules share:
-
-* *d1, d2*: the two inputs. A fair coin picks the input of every draw.
-* *Cell*: a group of outcomes that is made without a look at the inputs, such as a value of a
-  column.
-* *Level*: a step of an order from "surely d2" to "surely d1": a bin of a score, or a group of cells
-  with similar log-ratios. An order has at most 64 levels (`limits.MAX_LEVELS`), unless it is
-  made of single values or rare outputs, and one more level for unseen outcomes.
-* *Log-ratio*: log(dP/dQ), where P is the distribution of outcomes on d1, and Q on d2.
-* *Rule*: at every level it guesses d1, guesses d2 or abstains. Most rules guess d2 below a level l
-  and d1 from a level u on; l and u are the *cut-offs*. The *event* of a guess is the set of
-  outcomes at which the rule makes it. A rule with large differences of P and Q on its events
-  refutes a claim.
-* *Exact test*: the test of the frozen rules on fresh draws. It gives *the bound*: the certified
-  lower bound on ε at the tested δ or, if the claim is a curve, on δ at the tested ε.
-* *Bettors* stake wealth against the claim on the draws of a block, with rules of earlier blocks.
-  With the share s of α, wealth above 1/(s α) refutes the claim. Their *beliefs* are estimates of
-  Pr[d1 | level]. After a refutation by bets, a *confirmation* tests the strongest rule on fresh
-  draws.
-* *Penalty*: standard errors by which a predicted bound is lowered, since the best of many
-  candidates is best partly by luck.
+decide when it ends. docs/method.md §5 has the mathematics in the same order.
 """
 
 from __future__ import annotations
@@ -88,10 +60,7 @@ _OF_ONE_COLUMN: tuple[Scorer, ...] = (
 
 
 def scorers_of(selection: SelectionDraws, switches: Set[str]) -> tuple[Scorer, ...]:
-    """Return the scorers of dpaudit for these draws.
-
-    switches: names of the options that are on, which may add scorers.
-    """
+    """Return the scorers of dpaudit for these draws, with those of the options that are on."""
     is_one = len(selection.outcomes.columns) < 2
     if is_one and not switches:
         return _OF_ONE_COLUMN
@@ -108,11 +77,8 @@ def learn(
     *,
     with_rare: bool = True,
 ) -> Learned:
-    """Try all scorers on the draws in memory. Return the rules with the largest predicted bound,
-    and beliefs to bet on.
+    """Return the rules with the largest predicted bound among all scorers, and beliefs to bet on.
 
-    selection: the draws.
-    objective: the predicted bound by which rules are chosen.
     scorers: the scorers to try; None: the scorers of dpaudit that need no option.
     with_rare: whether to look for rare outputs.
     """
@@ -155,13 +121,11 @@ def _has_few_values(selection: SelectionDraws) -> bool:
 def relearn(
     candidates: Sequence[Candidate], objective: Objective, rare_tables: Sequence[RareTable] = ()
 ) -> Learned:
-    """Return the rules with the largest predicted bound, and beliefs to bet on, after further draws
-    were counted. Candidates were fixed before these draws, so that their bounds are not lowered for
-    the luck of selection (`Objective.fixed_before`).
+    """Return the rules with the largest predicted bound, and beliefs, after further draws were
+    counted. No bound is lowered for luck of selection, since candidates were fixed before.
 
     candidates: the candidates, with the counts of all draws.
-    objective: the predicted bound by which rules are chosen.
-    rare_tables: counts of rare outputs and of frequent entries, from which the rare rule is made.
+    rare_tables: counts of rare outputs and of frequent entries, for the rare rule.
     """
     objective = replace(objective, fixed_before=True)
     winner = plainest(best_of(candidates, objective), candidates, objective)
@@ -171,10 +135,10 @@ def relearn(
 def best_point(
     selection: SelectionDraws,
     claim: PrivacyClaim,
-    coming: int,
+    future_draws: int,
     scorers: tuple[Scorer, ...] | None = None,
 ) -> ProfilePoint:
-    """Return the point (ε, δ) of the claim's privacy profile to test on `coming` draws.
+    """Return the point (ε, δ) of the claim's privacy profile to test on `future_draws` draws.
 
     If the definition has a parameter of its own, such as μ, return the point with the largest
     predicted bound on this parameter; otherwise the point with the largest ratio of predicted to
@@ -188,7 +152,9 @@ def best_point(
     ]
 
     def size(point: ProfilePoint) -> float:
-        bounds = [predicted_delta(table, point.epsilon, coming, tuning.PENALTY) for table in tables]
+        bounds = [
+            predicted_delta(table, point.epsilon, future_draws, tuning.PENALTY) for table in tables
+        ]
         delta = max(0.0, *map(np.max, bounds))
         # `own_bound` is (name, lower bound) of a parameter of the privacy definition, such as μ;
         # None if the definition has no parameter besides ε and δ.
@@ -203,11 +169,9 @@ def best_point(
 
 
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether the claim is so clearly refuted that learning may end early: some candidate is
-    predicted to refute it by four standard errors. Candidates that order outcomes by a score (a
-    number computed from several columns) are left out, since the cut-offs of a score need more
-    draws. Always False if the bound is for δ.
-    """
+    """Return whether learning may end early: some candidate without a score is predicted to refute
+    the claim by four standard errors. The cut-offs of a score need more draws. Always False if the
+    bound is for δ."""
     errors = tuning.DEVIATIONS_BEYOND_LUCK
     without_score = [
         candidate for candidate in candidates if not candidate.has_score and not objective.for_delta
@@ -226,18 +190,15 @@ def columns_worth_counting(
     others: Sequence[Candidate],
     objective: Objective,
 ) -> frozenset[str]:
-    """Return the names of columns whose rare outputs should be counted further. A column qualifies
-    if its candidate has a larger predicted bound than each of `others`, or if the rare rule makes
-    guesses at rare outputs of this column. The rare rule guesses an input at outputs that only this
-    input gave.
+    """Return the names of columns whose rare outputs should be counted further: their candidate has
+    a larger predicted bound than each of `others`, or the rare rule makes guesses at them.
 
-    columns: (name, candidate) for each column, where the candidate orders outcomes by the rare
-        outputs of this column alone.
-    rare: counts of rare outputs, from which the rare rule is made.
+    columns: for each column, its name and the candidate of its rare outputs alone.
+    rare: the counts for the rare rule.
     others: candidates that are not made of rare outputs.
     """
     objective = replace(objective, fixed_before=True)
     best = max((rank_key(candidate, objective)[0] for candidate in others), default=0.0)
     names = {name for name, candidate in columns if rank_key(candidate, objective)[0] > best}
     points = objective.points or (objective.point,)
-    return frozenset(names | rare.guessed_by(points, objective.coming))
+    return frozenset(names | rare.guessed_by(points, objective.future_draws))

@@ -1,15 +1,11 @@
 """The objective: the bound that a rule is predicted to certify on the draws to come.
 
-The bound is a lower bound on ε at the δ of the tested point or, if the claim is a curve, on δ at
-its ε. `Objective.bounds` predicts it for every rule of a candidate, lowered by the expected loss of
-the exact test and by a penalty for the luck of selection. If the candidate is one of many that were
-fitted to the same draws, the prediction is made from counts, made monotone over levels (isotonic
-regression), with a large penalty. If only its cut-offs are left to choose, and its levels are
-smooth, it is made from smoothed counts, with a small penalty.
-
-`best_of` picks the candidate, `plainest` a plainer one that is as good, and `Objective.best_rule`
-the cut-offs. `learning.py` calls them and defines the words that are used here; the mathematics is
-in docs/method.md §5.
+`Objective.bounds` predicts it for every rule of a candidate, lowered by the expected loss of the
+exact test and by a penalty. If the candidate is one of many that were fitted to the same draws, the
+prediction is made from counts, made monotone over levels (isotonic regression), with a large
+penalty. If only its cut-offs are left to choose, and its levels are smooth, it is made from
+smoothed counts, with a small penalty. `best_of` picks the candidate, `plainest` a plainer one that
+is as good, and `Objective.best_rule` the cut-offs (docs/method.md §5).
 """
 
 from __future__ import annotations
@@ -38,22 +34,19 @@ from dpaudit.levels.shrinkage import ExpectedDraws
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """The quantity to maximise: the bound that a rule will certify on `coming` draws. The bound is
-    ε at the δ of `point` or, if the claim has several points, δ at the ε of `point`.
+    """The quantity to maximise: the bound that a rule will certify, on ε at the δ of `point` or, if
+    the claim has several points, on δ at the ε of `point`.
 
-    coming: number of draws to come, on which the rule is tested.
-    points: the points (ε, δ) of a claim with several, from which the rare rule may choose the point
-        that it tests; if empty, it tests `point`.
-    reserve: whether bettors keep part of their wealth for later bets on rare outputs, which are
-        seen only after many draws.
-    fixed_before: whether the counts are of draws that came after the candidates were fixed, as in
-        `learning.relearn`. Luck can then affect only the choice of cut-offs. (Candidates with a
-        score keep the penalty of selection, since a score may be no better than one of the columns
-        from which it is computed.)
+    points: the points of a claim with several, from which the rare rule may choose the one that it
+        tests; if empty, it tests `point`.
+    reserve: whether bettors keep part of their wealth for later bets on rare outputs.
+    fixed_before: whether the candidates were fixed before the counted draws, so that luck can
+        affect only the cut-offs. Candidates with a score keep the penalty of selection, since a
+        score may be no better than one of its columns.
     """
 
     point: ProfilePoint
-    coming: int
+    future_draws: int
     points: tuple[ProfilePoint, ...] = ()
     reserve: bool = False
     fixed_before: bool = False
@@ -71,9 +64,8 @@ class Objective:
 
     @property
     def needed(self) -> float:
-        """The number that the bound must exceed to refute the claim: the claimed δ if the bound is
-        for δ, else the claimed ε.
-        """
+        """The claimed δ if the bound is for δ, else the claimed ε; the bound must exceed it to
+        refute."""
         return self.point.delta if self.for_delta else self.point.epsilon
 
     @property
@@ -88,10 +80,9 @@ class Objective:
         least: float = 0.0,
         further: float = 0.0,
     ) -> FloatArray:
-        """Return the predicted bound of every rule of a candidate: (levels + 1, levels + 1). Entry
-        (l, u) is the bound of the rule that guesses d2 below level l and d1 from level u on.
+        """Return the predicted bound of every rule (l, u) of a candidate: (levels + 1, levels + 1).
 
-        fixed_before: whether luck can affect only the choice of cut-offs; None: as the field says.
+        fixed_before: replaces the field of this name, unless None.
         least: standard errors by which the bounds are lowered at least.
         further: standard errors by which the bounds are lowered beyond the penalty.
         """
@@ -114,13 +105,11 @@ class Objective:
         return np.asarray(np.minimum.reduce(bounds))
 
     def best_rule(self, candidate: Candidate) -> tuple[int, int, float]:
-        """Return (low, high, bound): the best rule of a candidate, which guesses d2 below level
-        `low` and d1 from level `high` on, and its predicted bound.
+        """Return (l, u, bound): the best rule of a candidate, and its predicted bound.
 
         If no bound is positive, bounds are predicted again without a penalty: the exact test has
-        nothing to lose. With δ = 0, if the best rule guesses only one input, it is replaced by the
-        best rule that adds guesses of the other input, unless the guesses of one input would
-        clearly be right more often than the guesses of the other input.
+        nothing to lose. With δ = 0, a rule that guesses only one input is replaced by the best rule
+        that adds guesses of the other, unless these would clearly be right less often.
         """
         bounds = self.bounds(candidate, fixed_before=True)
         if np.max(bounds) <= 0:
@@ -147,22 +136,15 @@ class Objective:
         return low, high, best
 
     def predicted_bounds(self, table: RuleTable, penalty: float) -> FloatArray:
-        """Return the predicted bound of every rule of a table. Learning chooses the rule with the
-        largest predicted bound.
-
-        penalty: number of standard errors by which each bound is lowered, since the best of many
-            rules owes a part of its bound to luck.
-        """
+        """Return the predicted bound of every rule of a table, lowered by `penalty` standard
+        errors."""
         if self.for_delta:
-            return predicted_delta(table, self.point.epsilon, self.coming, penalty)
-        return predicted_epsilon(table, self.point.delta, self.coming, penalty)
+            return predicted_delta(table, self.point.epsilon, self.future_draws, penalty)
+        return predicted_epsilon(table, self.point.delta, self.future_draws, penalty)
 
     def perfect_bound(self, arms: Sequence[int]) -> float:
-        """Return the bound that a rule without a wrong guess is predicted to certify: an upper
-        limit for all rules.
-
-        arms: number of learning draws of d1, and of d2.
-        """
+        """Return the predicted bound of a rule without a wrong guess: an upper limit for all
+        rules."""
         perfect = np.array([[0, arms[1]], [arms[0], 0], [0, 0]], dtype=np.int64)
         penalty = tuning.PENALTY + self._is_pure * tuning.PENALTY_WITHOUT_DELTA
         return float(np.max(self.predicted_bounds(RuleTable.of(perfect), penalty)))
@@ -184,11 +166,10 @@ def _penalty_of(estimate: ExpectedDraws) -> float:
 
 def rank_key(candidate: Candidate, objective: Objective) -> tuple[float, float]:
     """Return the rank of a candidate as (bound, growth): its largest predicted bound after a
-    discount; and, to decide between equal bounds, the largest predicted log wealth of bets against
-    the claim ε = 0.
+    discount, and, between equal bounds, its largest predicted log wealth against the claim ε = 0.
 
-    Discount: the bound is multiplied by 0.9 (`tuning.MANY_CELLS_FACTOR`) if the candidate orders
-    many cells by counts that are not shrunk, and by 1 - 2 / √draws if levels are bins of a score.
+    The bound is multiplied by 0.9 (`tuning.MANY_CELLS_FACTOR`) if the candidate orders many cells
+    by counts that are not shrunk, and by 1 - 2 / √draws if levels are bins of a score.
     """
     bound, growth = _largest_predictions(candidate, objective)
     if candidate.has_many_cells:
@@ -207,11 +188,10 @@ def best_predicted(candidate: Candidate, objective: Objective) -> float:
 def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
     """Return the candidate with the largest `rank_key`; among equal keys, the first candidate.
 
-    If no predicted bound is positive, candidates are ranked by their predictions without the
-    penalty. If the log-odds of the winner follow a score and the bound is for ε, there is a second
-    comparison: among all candidates whose log-odds follow a score and that have at least 85 % of
-    the winner's bound (after the discount of `rank_key`), the candidate with the largest likelihood
-    wins. The reason: a bound depends on the luck of a few rare outputs, a likelihood on all draws.
+    If no predicted bound is positive, predictions without the penalty are ranked. If the log-odds
+    of the winner follow a score and the bound is for ε, then of all candidates of this kind with at
+    least 85 % of the winner's bound (after the discount), the one with the largest likelihood wins:
+    a bound depends on the luck of a few rare outputs, a likelihood on all draws.
     """
     winner = max(candidates, key=lambda candidate: rank_key(candidate, objective))
     if rank_key(winner, objective)[0] == 0:
@@ -265,11 +245,8 @@ def plainness(candidate: Candidate, objective: Objective) -> int:
 
 
 def refutes(candidate: Candidate, objective: Objective, deviations: float | None = None) -> bool:
-    """Return whether a candidate is predicted to refute the claim, after its bounds were lowered by
-    the penalty of selection, and by at least `deviations` standard errors.
-
-    deviations: None: `tuning.DEVIATIONS`.
-    """
+    """Return whether a candidate is predicted to refute the claim, after the penalty of selection
+    and at least `deviations` standard errors. None stands for `tuning.DEVIATIONS`."""
     least = tuning.DEVIATIONS if deviations is None else deviations
     bounds = objective.bounds(candidate, fixed_before=False, least=least)
     return float(np.max(bounds)) > objective.needed

@@ -1,21 +1,15 @@
 """Scorers of sequences. They use the log-ratio of each entry, given the entries before it.
 
-The log-ratio of an entry is log(Pr[entry on d1] / Pr[entry on d2]).
+`prefixes` is for sequences of few distinct values. Usually, the state is the count of each value
+among the earlier entries. Counts lose no evidence if the entries are independent and have one
+distribution, given a number that they share, such as the noisy threshold of the sparse vector
+technique. If the last value predicts the next value better, as in a Markov chain, the state is the
+last value, alone or with the counts, whichever fits the draws better.
 
-`prefixes` is for sequences whose entries take few distinct values. The score of a sequence is the
-sum, over its entries, of the log-ratio of the entry given a state. Usually, the state is the count
-of each value among the earlier entries. Counts lose no evidence if the entries have one
-distribution and are independent, given a number that they share, such as the noisy threshold of the
-sparse vector technique. If the last value predicts the next value better, as in a Markov chain, the
-state is the last value, alone or with the counts, whichever fits the draws better. States are in
-`sequences.py`; `counted_sequences.py` refits the score when further draws are counted.
-
-`banded` is for sequences that mix numbers with a few special values. An example is a mechanism that
-gives a number for each query above a noisy threshold, and 0 for all other queries. The position of
-the first number and its size say more together than separately: a small number shows that the
-threshold is low, and zeros before it say more about the input if the threshold is low. So each
-number is replaced by its band (one of at most five intervals, see `outcomes/known.py`), which makes
-a sequence of few values.
+`banded` is for sequences that mix numbers with a few special values, such as a number for each
+query above a noisy threshold, and 0 for all others. A small number shows that the threshold is low,
+and zeros before it say more about the input if the threshold is low. So each number is replaced by
+its band (`outcomes/known.py`), which makes a sequence of few values.
 """
 
 from __future__ import annotations
@@ -71,10 +65,8 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
 
 
 def banded_sums(selection: SelectionDraws) -> list[Candidate]:
-    """Return orders of sequences that mix numbers with special values. Each number is replaced by
-    its band (interval). The score of a sequence is the sum, over its entries, of the log-ratio of
-    an entry given the entries before it.
-    """
+    """Return orders of sequences that mix numbers with special values, by a sum over entries of
+    their log-ratios given the entries before, with numbers replaced by bands."""
     bands = _bands_of(selection)
     return [] if bands is None else _by_entry(bands(selection.outcomes), selection, bands)
 

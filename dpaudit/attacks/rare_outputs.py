@@ -1,10 +1,8 @@
 """Rare outputs: a candidate, and the rare rule.
 
-Outcomes with a rare entry are kept whole, and counted by cell (a value, a label, or a piece of a
-tail) in each column. The counts give a candidate, and the rare rule of a portfolio, which guesses
-an input at outputs that only this input gave while learning. `learning.py` makes tables from kept
-draws, `auditing/counted_learning.py` from counted draws (docs/method.md §5, *Rare outputs* and *The
-rare rule*).
+Rare outcomes are kept whole, and counted by cell (a value, a label, or a piece of a tail) in each
+column. `learning.py` makes tables from kept draws, `auditing/counted_learning.py` from counted
+draws (docs/method.md §5, *Rare outputs* and *The rare rule*).
 """
 
 from __future__ import annotations
@@ -44,10 +42,9 @@ NAME = "rare outputs"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Guesses:
-    """The guesses of a rare rule, one for each cell in which it guesses. All learning draws in such
-    a cell were of one input, which is the guess. This may be luck; the cell with the smallest
-    probability of luck comes first.
+class _RareGuesses:
+    """The guesses of a rare rule, one for each of its cells. All learning draws in such a cell were
+    of one input, which is the guess; the cell where this is least probably luck comes first.
 
     cell: (guesses,), index of each cell in the arrays of the `RareTable`.
     is_d1: (guesses,), whether the guess is d1.
@@ -58,14 +55,13 @@ class _Guesses:
     is_d1: Mask
     right: FloatArray
 
-    def take(self, rows: Numbers | Mask) -> _Guesses:
-        return _Guesses(self.cell[rows], self.is_d1[rows], self.right[rows])
+    def take(self, rows: Numbers | Mask) -> _RareGuesses:
+        return _RareGuesses(self.cell[rows], self.is_d1[rows], self.right[rows])
 
 
 class RareTable:
     """Counts of learning draws by cell and input, for each column.
 
-    rare_filter: selects the rare outcomes.
     kept: the draws whose entries are counted.
     arms: (2,), number of learning draws of d1 and of d2, whether kept or not.
     least: number of draws that a cell needs before the rare rule may guess in it.
@@ -79,11 +75,8 @@ class RareTable:
         columns: Sequence[RareColumn] | None = None,
         least: int = MIN_SEEN,
     ) -> None:
-        """Make the table.
-
-        columns: the cells of each column; None: make the cells from `kept`, the draws that
-            `rare_filter` selected.
-        """
+        """Make the table with the cells `columns`. If None, the cells are made from `kept`, which
+        must all be rare."""
         self.rare_filter, self.arms = rare_filter, arms
         self._draws, self._least = kept, least
         self.columns = _rare_columns(rare_filter, kept) if columns is None else list(columns)
@@ -116,9 +109,7 @@ class RareTable:
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int) -> RareTable:
-        """Return the table of the outcomes that have at least one entry seen in fewer than `often`
-        draws.
-        """
+        """Return the table of the outcomes with an entry seen in fewer than `often` draws."""
         rare_filter = RareFilter.of(selection, often)
         rare = selection.take(np.flatnonzero(rare_filter.is_rare(selection.outcomes)))
         return cls(rare_filter, rare, selection.arms)
@@ -126,11 +117,8 @@ class RareTable:
     @classmethod
     def frequent(cls, selection: SelectionDraws, rare_filter: RareFilter) -> RareTable:
         """Return a table of frequent entries: values and labels with at least 10 draws, and numbers
-        far beyond all others. It holds a column only if some cell of the column has at least 10
-        draws, all of one input: in any other column, the rare rule would make no guess.
-
-        rare_filter: selects rare outcomes; made from the same draws.
-        """
+        far beyond all others. It holds a column only if some cell has at least 10 draws, all of one
+        input; in any other column, the rare rule would make no guess."""
         columns = []
         for column in selection.outcomes.columns[:MAX_TREE_COLUMNS]:
             result = frequent_column(column)
@@ -162,11 +150,10 @@ class RareTable:
 
     def order(self) -> list[Candidate]:
         """Return a list with one candidate, which orders outcomes by their rare entries; an empty
-        list if there are fewer than two rare outcomes.
+        list for fewer than two rare outcomes.
 
-        The candidate uses at most four columns, so that a report can name them. A column is chosen
-        by its best cell: the cell whose expected share of d1 is
-        farthest from the share of d1 among all draws.
+        It uses at most four columns, so that a report can name them: those with a cell whose
+        expected share of d1 is farthest from that of all draws.
         """
         if self._draws.size < MIN_SEEN:
             return []
@@ -208,41 +195,34 @@ class RareTable:
             NAME, by_level, fixed(levels), has_many_cells=True, estimate=estimate, is_rare=True
         )
 
-    def rule(self, points: Sequence[ProfilePoint], coming: int) -> Rule | None:
-        """Return the rare rule, which guesses an input in cells that only this input gave and where
-        this is probably no luck. Return None if there are no such cells, or if they are too rare
-        for `coming` draws to refute the claim.
+    def rule(self, points: Sequence[ProfilePoint], future_draws: int) -> Rule | None:
+        """Return the rare rule, which guesses in cells where draws of one input are probably no
+        luck. Return None without such cells, or if they are too rare for `future_draws` draws to
+        refute the claim.
 
-        points: points (ε, δ) of the claim's profile; the rule tests the point that the cells refute
-            best.
-        coming: number of draws to come, on which the rule is tested.
+        points: points (ε, δ) of the claim's profile; the rule tests the one that it refutes best.
         """
-        point, guesses = self._guessed(points, coming)
+        point, guesses = self._guessed(points, future_draws)
         return self._rule_of(guesses, point) if len(guesses.cell) else None
 
-    def guessed_by(self, points: Sequence[ProfilePoint], coming: int) -> set[str]:
-        """Return the names of the columns at which the rare rule guesses. This rule guesses d1 in
-        cells that only d1 gave, and d2 in cells that only d2 gave.
-
-        points: points (ε, δ) of the claim's profile.
-        coming: number of draws to come, on which the rule is tested.
-        """
-        _, guesses = self._guessed(points, coming)
+    def guessed_by(self, points: Sequence[ProfilePoint], future_draws: int) -> set[str]:
+        """Return the names of the columns at which the rare rule guesses."""
+        _, guesses = self._guessed(points, future_draws)
         indices = set(self._column[guesses.cell].tolist())
         return {self.columns[index].name for index in indices if index >= 0}
 
     def _guessed(
-        self, points: Sequence[ProfilePoint], coming: int
-    ) -> tuple[ProfilePoint, _Guesses]:
+        self, points: Sequence[ProfilePoint], future_draws: int
+    ) -> tuple[ProfilePoint, _RareGuesses]:
         """Return the point that the rare rule tests, and its guesses; none without prospects."""
         # The rule has only the part `RARE_SHARE` of the error probability of the exact test, so it
-        # needs at least -log(`RARE_SHARE`) nats from `coming` draws.
+        # needs at least -log(`RARE_SHARE`) nats from `future_draws` draws.
         result = [(point, self._guesses_at(point)) for point in points]
         draws = [self._draws_in(guesses.cell) for _, guesses in result]
-        times = coming / max(1, int(self.arms.sum()))
+        times = future_draws / max(1, int(self.arms.sum()))
 
         def evidence(point: ProfilePoint, draws: float) -> float:
-            excused = point.delta * coming / 2
+            excused = point.delta * future_draws / 2
             return (draws * times - excused) * math.log1p(math.exp(-point.epsilon))
 
         best = max(range(len(result)), key=lambda index: evidence(result[index][0], draws[index]))
@@ -252,7 +232,7 @@ class RareTable:
         highest = evidence(point, count + 2 * math.sqrt(count) + 1)
         return point, guesses if highest >= -math.log(RARE_SHARE) else guesses.take(np.arange(0))
 
-    def _guesses_at(self, point: ProfilePoint) -> _Guesses:
+    def _guesses_at(self, point: ProfilePoint) -> _RareGuesses:
         """Return the guesses of the rare rule at a point of the claim's profile."""
         # It may guess in cells of one input: in the cell for which luck is least likely, and in all
         # for which luck has a probability of at most ½. With δ > 0, all guesses are of one input,
@@ -273,7 +253,7 @@ class RareTable:
         beyond = np.maximum(0.0, right - limit) / np.maximum(1 - limit, 1e-12)
         prior = np.where(self._is_tail[cell], tuning.PRIOR_ODDS_OF_TAIL, 1.0)
         probability = np.minimum(prior / (prior + limit**draws), beyond)
-        guesses = _Guesses(cell, is_d1, probability + (1 - probability) * limit)
+        guesses = _RareGuesses(cell, is_d1, probability + (1 - probability) * limit)
         order = np.argsort(-probability, kind="stable")
         if not len(order) or probability[order[0]] <= 0:
             return guesses.take(order[:0])
@@ -299,7 +279,7 @@ class RareTable:
         result[self._number[cell[self._column[cell] == index]]] = True
         return result
 
-    def _rule_of(self, guesses: _Guesses, point: ProfilePoint) -> Rule:
+    def _rule_of(self, guesses: _RareGuesses, point: ProfilePoint) -> Rule:
         """Return the rule that guesses in the cells of `guesses` and abstains elsewhere."""
         of_cell, number = self._column[guesses.cell], self._number[guesses.cell]
         with_other = bool((of_cell < 0).any())

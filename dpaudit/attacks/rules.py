@@ -1,16 +1,14 @@
 """Choose rules, and beliefs to bet on, from the winning candidate.
 
-A candidate is an order of outcomes. `objective.py` chooses it, and the cut-offs of each rule. Up to
-three rules are frozen for the exact test, each with a share of the test's error probability:
+Up to three rules are frozen for the exact test, each with a share of its error probability:
 
 * The main rule is the rule of the chosen candidate with the largest predicted bound.
-* The "other" rule is the best rule, by predicted bound, of a candidate of another kind: of single
-  cells if the main rule is of bins, and the reverse.
-* The rare rule guesses an input at outputs that only this input gave while learning. It is chosen
-  by the expected evidence against the claim: it may refute the claim although its bound is small.
+* The "other" rule is the best rule of a candidate of another kind: of single cells if the main rule
+  is of bins, and the reverse.
+* The rare rule is chosen by the expected evidence against the claim: it may refute the claim
+  although its bound is small.
 
-Rules to bet on are chosen by the growth of wealth. `learning.py` calls `choose_rules`; its
-docstring defines the terms (docs/method.md §4 and §5).
+Rules to bet on are chosen by the growth of wealth (docs/method.md §4 and §5).
 """
 
 from __future__ import annotations
@@ -51,9 +49,9 @@ from dpaudit.stats.betting import Beliefs, h_of
 # levels. Number of bettors in each half: they shrink log-ratios towards zero by 0, ½, 1 and 1½
 # standard errors.
 _SHRINKAGES = 4
-# Bettors bet by beliefs: estimated probabilities that a draw at a level (bin of outputs) is of d1.
-# Beliefs are rounded to this number of decimals before use. Results store the rounded numbers, so
-# that bets can be recomputed from them.
+# Bettors bet by beliefs: estimated probabilities that a draw at a level is of d1. Beliefs are
+# rounded to this number of decimals before use. Results store the rounded numbers, so that bets can
+# be recomputed from them.
 _DECIMALS = 5
 
 
@@ -65,13 +63,11 @@ def choose_rules(
     skipped: Sequence[Tried] = (),
 ) -> Learned:
     """Return the result of a round of learning: rules, beliefs to bet on, and the candidates that
-    count further draws. Every refit of the rules is a round; the exact test has the rules of the
-    last round.
+    count further draws.
 
     winner: the candidate of the main rule.
     candidates: all candidates, among them `winner`.
-    rare_tables: counts of rare and of frequent entries of outcomes, from which the rare rule is
-        made; empty: no rare rule.
+    rare_tables: counts of rare and of frequent entries, for the rare rule; empty: no rare rule.
     skipped: scorers that were left out, with the reason.
     """
     rare = rare_rule(rare_tables, objective)
@@ -110,15 +106,13 @@ def choose_rules(
 def rare_rule(
     rare_tables: Sequence[RareTable], objective: Objective
 ) -> tuple[Rule, RareFilter] | None:
-    """Return (rule, filter): the rare rule with the most expected evidence against the claim, and
-    the filter that selects its outputs. A rare rule guesses an input at outputs that only this
-    input gave while learning. Return None if no table has a rare rule.
+    """Return the rare rule with the most expected evidence against the claim, and the filter of its
+    outputs; None if no table has a rare rule.
 
-    rare_tables: each counts the learning draws of both inputs by entry; the first tables count rare
-        entries, the last one may count frequent entries.
+    rare_tables: tables of rare entries; the last one may count frequent entries.
     """
     points = objective.points or (objective.point,)
-    proposals = [(table.rule(points, objective.coming), table) for table in rare_tables]
+    proposals = [(table.rule(points, objective.future_draws), table) for table in rare_tables]
     rules = [(rule, table) for rule, table in proposals if rule is not None]
     if not rules:
         return None
@@ -167,10 +161,10 @@ def _rule_of(
 def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
     """Return the expected evidence of a rule on the draws to come, in nats."""
     correct, wrong = (
-        np.array(guesses) * objective.coming / draws for guesses in rule.right_and_wrong
+        np.array(guesses) * objective.future_draws / draws for guesses in rule.right_and_wrong
     )
     point = rule.point or objective.point
-    return float(evidence_of(correct, wrong, point, objective.coming, h_of(rule.guesses)))
+    return float(evidence_of(correct, wrong, point, objective.future_draws, h_of(rule.guesses)))
 
 
 def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArray]:
@@ -245,12 +239,11 @@ def _leading(
 
 
 def expected_draws_of(candidate: Candidate) -> FloatArray:
-    """Return the expected draws of a candidate by level and input: (levels, 2). They are estimated
-    from its counts.
+    """Return the expected draws of a candidate, (levels, 2), estimated from its counts.
 
     If neighbouring levels have similar log-ratios, the counts are smoothed over levels; otherwise
-    the log-ratio of each level is shrunk towards the log-ratios that are common among all levels.
-    The last level, for unseen outcomes, gets equal numbers for both inputs.
+    the log-ratio of each level is shrunk towards those of all levels. The last level gets equal
+    numbers for both inputs.
     """
     if candidate.is_smooth:
         ordered = candidate.smoothed.draws
@@ -293,9 +286,8 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
 
 
 def as_beliefs(rows: Sequence[FloatArray]) -> FloatArray:
-    """Return the beliefs of all bettors, Pr[d1 | level], (bettors, levels). They are rounded to 5
-    decimals, as in stored results, and are never 0 or 1. A level is a group of outcomes.
-    """
+    """Return the beliefs of all bettors, (bettors, levels), rounded to 5 decimals, as in stored
+    results, and never 0 or 1."""
     least = 10.0**-_DECIMALS
     return np.asarray(np.clip(np.round(np.stack(rows), _DECIMALS), least, 1 - least))
 

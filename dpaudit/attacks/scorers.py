@@ -1,9 +1,8 @@
-"""All scorers, in order of preference. A scorer orders outcomes by their evidence for d1 or d2; of
-equally good orders, the order of the first scorer is used.
+"""All scorers, in order of preference: of equally good orders, that of the first scorer is used.
 
 `learning.py` has a list of its own for outcomes with one column, and imports this module only for
-outcomes with several columns, and for the scorers of options. `dpaudit list attacks` prints the
-first paragraph of the docstring of each scorer.
+others, and for the scorers of options. `dpaudit list attacks` prints the first paragraph of the
+docstring of each scorer.
 """
 
 from __future__ import annotations
@@ -57,10 +56,7 @@ OPTIONAL: dict[str, Scorer] = {
 
 
 def scorers_for(switches: Set[str]) -> tuple[Scorer, ...]:
-    """Return the scorers of every audit, followed by the scorers of options.
-
-    switches: names of the options that are on; names of options without a scorer are ignored.
-    """
+    """Return the scorers of every audit, followed by those of the options that are on."""
     return (*SCORERS, *optional_scorers(switches))
 
 

@@ -1,12 +1,9 @@
-"""Model sequences whose entries take few values: the log-ratio of each entry given a state, which
-sums up the earlier entries.
+"""Model sequences whose entries take few values: the log-ratio of each entry given a state.
 
-A symbol is the index of the value of an entry. A state holds the count of each value among the
-earlier entries, the last value, or both. States are built without a look at the inputs of the
-draws. The log-ratio of each symbol given the state is fitted to counts of draws by state, symbol
-and input, and shrunk along rows of related states. `prefixes.py` makes scores from kept draws, and
-`counted_sequences.py` refits them to counts. `single_outputs.py` estimates the log-ratio of a whole
-sequence from those of related sequences (docs/method.md §5, *Scorers*).
+States are built without a look at the inputs. The log-ratio of each symbol given the state is
+fitted to counts, and shrunk along rows of related states. `prefixes.py` makes scores from kept
+draws, `counted_sequences.py` refits them to counts, and `single_outputs.py` estimates the log-ratio
+of a whole sequence from those of related sequences (docs/method.md §5, *Scorers*).
 """
 
 from __future__ import annotations
@@ -72,11 +69,7 @@ class Summary:
     last: bool
 
     def after(self, past: Past, symbol: int) -> Past:
-        """Return the summary of the earlier entries of a sequence, updated by one more entry.
-
-        past: the summary without this entry.
-        symbol: index of the entry's value among the possible values.
-        """
+        """Return the summary of the earlier entries, updated by one more entry."""
         times = list(past[1:])
         times[symbol] += self.times
         return (symbol if self.last else -1, *times)
@@ -93,12 +86,11 @@ _BY_NOTHING = Summary(times=False, last=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class EntryStep:
     """One entry of a sequence: for each state and symbol, the log-ratio and the next state.
 
     symbols: maps the values of the entry to symbols.
-    weights: (states * symbols,), the log-ratios.
-    following: (states * symbols,), the next states.
+    weights, following: (states * symbols,), the log-ratios and the next states.
     """
 
     symbols: Alphabet
@@ -111,39 +103,35 @@ class Step:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(number of states, number of symbols). A state is a summary of the earlier entries. A
-        symbol is the index of a value of this entry in the list of known values; one more symbol,
-        the last one, stands for all unknown values."""
+        """(number of states, number of symbols)."""
         symbols = len(self.symbols.values) + 1
         return self.cells // symbols, symbols
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkovStates:
-    """The states of sequences at each entry. A state summarises the earlier entries of a sequence,
-    for example by its last value or by the count of each value.
+    """The states of sequences at each entry.
 
     summary: which parts of the earlier entries a state keeps.
-    steps: for each entry, the log-ratio by state and value (0 until fitted), and the next state.
-    cells: for each entry, an array (sequences,) of state * symbols + symbol, where a symbol is the
-        index of the entry's value, and `symbols` the number of symbols; empty if not kept.
-    pasts: for each entry, a tuple with the summary of the earlier entries for every state.
+    steps: for each entry, the log-ratios (0 until fitted) and the next states.
+    cells: for each entry, (sequences,), the index of its state and symbol; empty if not kept.
+    pasts: for each entry, the summary of the earlier entries for every state.
     worth: Schwarz's criterion (1978): log-likelihood of all entries given their states, minus ½
         log(draws) for each parameter.
     """
 
     summary: Summary
-    steps: tuple[Step, ...]
+    steps: tuple[EntryStep, ...]
     cells: tuple[Places, ...]
     pasts: tuple[tuple[Past, ...], ...]
     worth: float
 
     @classmethod
     def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> MarkovStates | None:
-        """Return the states of sequences, where a state summarises the earlier entries. Return None
-        if entries take more than 8 distinct values, or if the states need more than 400 parameters.
+        """Return the states of sequences; None if entries take more than 8 distinct values, or if
+        the states need more than 400 parameters.
 
-        draws: number of draws of each outcome, (outcomes,); None: 1 each.
+        draws: (outcomes,), number of draws of each outcome; None: 1 each.
         """
         columns, values = _of_few_values(outcomes.columns)
         if not _MIN_COLUMNS <= len(columns) <= MAX_COLUMNS:
@@ -184,7 +172,7 @@ class MarkovStates:
             cell = past * (values + 1) + alphabet(column)
             counts = np.bincount(cell, weights=draws, minlength=len(of_past) * (values + 1))
             following, next_pasts = _following(counts, of_past, summary, _classes(alphabet), least)
-            steps.append(Step(alphabet, np.zeros(len(following)), following))
+            steps.append(EntryStep(alphabet, np.zeros(len(following)), following))
             cells.append(cell)
             pasts.append(of_past)
             past, of_past = following.take(cell), next_pasts
@@ -198,10 +186,9 @@ class MarkovStates:
         return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
 
     def finer(self, outcomes: Outcomes) -> MarkovStates:
-        """Return states for draws that are still to be counted. A summary of the earlier entries
-        needs only 10 draws in `outcomes`, in place of 50, to get a state of its own, so fewer
-        summaries share the state `RARE_STATE`. Return the present states if the new states need
-        more than 400 parameters.
+        """Return states for draws that are still to be counted: a summary needs 10 draws in
+        `outcomes`, in place of 50, to get a state of its own and not share `RARE_STATE`. Return the
+        present states if the new ones need more than 400 parameters.
 
         outcomes: the sequences for which the present states were made.
         """
@@ -209,20 +196,14 @@ class MarkovStates:
         return self._by(self.summary, symbols, outcomes, None, USUAL_DRAWS) or self
 
     def through(self, bands: Bands) -> MarkovStates:
-        """Return the same states for sequences of numbers. Each number is replaced by the interval
-        (band) that contains it.
-
-        bands: the intervals.
-        """
+        """Return the same states for sequences of numbers, each replaced by its band."""
         steps = [replace(step, symbols=step.symbols.through(bands)) for step in self.steps]
         return replace(self, steps=tuple(steps))
 
     def tables(self, counts: IntArray) -> list[IntArray]:
-        """Return one table for each position in the sequences: for each fit, the number of draws by
-        state, symbol and input, (fits, states, symbols, 2). A state is a summary of the earlier
-        entries; a symbol is the index of the entry's value in the list of known values.
+        """Return, for each entry, the counts by fit, state and symbol: (fits, states, symbols, 2).
 
-        counts: draws of each outcome by input, for each fit: (fits, outcomes, 2).
+        counts: (fits, outcomes, 2).
         """
         tables = []
         for cell, step in zip(self.cells, self.steps, strict=True):
@@ -312,10 +293,9 @@ def _entries(column: Column) -> Counter[float | str] | None:
 
 
 def depend(counts: Sequence[IntArray]) -> bool:
-    """Return whether entries of sequences depend on the earlier entries, by a χ² test over both
-    inputs.
+    """Return whether entries depend on the earlier entries, by a χ² test over both inputs.
 
-    counts: for each entry, draws by state, symbol and input: (states, symbols, 2).
+    counts: for each entry, (states, symbols, 2).
     """
     tables = (table for draws in counts for table in np.moveaxis(draws[RARE_STATE + 1 :], -1, 0))
     total, freedom = chi_squared(tables)
@@ -323,27 +303,24 @@ def depend(counts: Sequence[IntArray]) -> bool:
 
 
 def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArray]:
-    """Return, for each entry of the sequences, the log-ratio of every state
-    and symbol: (fits, states * symbols).
-
-    trained: for each entry, the draws of each fit by state, symbol and input: (fits, states,
-        symbols, 2).
-    states: the states of all entries.
+    """Return, for each entry, the log-ratio of every state and symbol: (fits, states * symbols).
 
     For every state and value, a table of two by two holds the draws of this value and of all values
-    with larger symbols, by input. The log odds ratios of the tables are shrunk in two steps. First
-    their mean over the states of an entry is shrunk towards the means of neighbouring entries. Then
-    the deviation of each state from this mean is shrunk towards the deviations of related states,
-    which differ only in the count of their most frequent value.
+    with larger symbols, by input. The log odds ratios of the tables are shrunk in two steps: their
+    mean over the states of an entry towards the means of neighbouring entries; then the deviation
+    of each state towards those of states that differ only in the count of their most frequent
+    value.
+
+    trained: for each entry, the counts of each fit: (fits, states, symbols, 2).
     """
-    ahead, behind, rows, entries, shapes = [], [], list[int](), list[int](), []
+    value_draws, later_draws, rows, entries, shapes = [], [], list[int](), list[int](), []
     known: dict[tuple[int, ...], int] = {}
     for entry, (counts, pasts) in enumerate(zip(trained, states.pasts, strict=True)):
         train = counts.copy()
         train[:, RARE_STATE] = 0
         later = np.cumsum(train[:, :, ::-1], axis=2)[:, :, ::-1]
-        ahead.append(train[:, :, :-1].reshape(len(train), -1, 2))
-        behind.append(later[:, :, 1:].reshape(len(train), -1, 2))
+        value_draws.append(train[:, :, :-1].reshape(len(train), -1, 2))
+        later_draws.append(later[:, :, 1:].reshape(len(train), -1, 2))
         shapes.append(train.shape[1:3])
         for last, *times in pasts:
             frequent = max(range(len(times)), key=times.__getitem__)
@@ -351,7 +328,7 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
                 row = (value, last, frequent, *times[:frequent], *times[frequent + 1 :])
                 rows.append(known.setdefault(row, len(known)))
                 entries.append(value * len(trained) + entry)
-    every = np.concatenate(ahead, axis=1), np.concatenate(behind, axis=1)
+    every = np.concatenate(value_draws, axis=1), np.concatenate(later_draws, axis=1)
     indices = np.array(entries), np.array(entries) // len(trained), np.array(rows)
     of_value, of_later = _log_ratios(*every, _odds_ratios(*every, *indices))
     result, start = [], 0
@@ -368,19 +345,23 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
 
 
 def _odds_ratios(
-    ahead: IntArray, behind: IntArray, entries: IntArray, values: IntArray, rows: IntArray
+    value_draws: IntArray,
+    later_draws: IntArray,
+    entries: IntArray,
+    values: IntArray,
+    rows: IntArray,
 ) -> FloatArray:
     """Return the expected log odds ratio of each two-by-two table: (fits, tables)."""
     # There is a table for each entry, state and value, with the draws of this value and of all
     # values with larger indices, on d1 and on d2. `entries` and `rows` number groups of tables:
     # those of one value and entry, and those of related states, whose odds ratios are similar.
-    value, later = ahead + 0.5, behind + 0.5
+    value, later = value_draws + 0.5, later_draws + 0.5
     observed = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
     variance = (1 / value + 1 / later).sum(axis=2)
     result = np.zeros_like(observed)
     # To save time, only the tables with the most draws are fitted. The log odds ratio of every
     # other table stays 0.
-    least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
+    least = np.minimum(value_draws.sum(axis=(0, 2)), later_draws.sum(axis=(0, 2)))
     fitted = np.sort(np.argsort(-least, kind="stable")[:_MAX_TABLES])
     fitted = fitted[least[fitted] > 0]
     if len(fitted) == 0:
@@ -413,15 +394,15 @@ def _in_rows(row: IntArray) -> IntArray:
 
 
 def _log_ratios(
-    ahead: IntArray, behind: IntArray, odds_ratio: FloatArray
+    value_draws: IntArray, later_draws: IntArray, odds_ratio: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the log-ratios of a value and of all values after it, both (fits, tables)."""
     # The log-odds of the value (against the values after it) are `centre` + `odds_ratio` / 2 on d1
     # and `centre` - `odds_ratio` / 2 on d2. Newton's method finds the `centre` for which the
     # expected draws of the value, d1 and d2 together, equal the observed draws.
-    draws = (ahead + behind).astype(np.float64)
-    wanted = ahead.sum(axis=2) + 0.5
-    centre = np.log(wanted / (behind.sum(axis=2) + 0.5))
+    draws = (value_draws + later_draws).astype(np.float64)
+    wanted = value_draws.sum(axis=2) + 0.5
+    centre = np.log(wanted / (later_draws.sum(axis=2) + 0.5))
     draws += 0.5
     for _ in range(_NEWTON_STEPS):
         of_d1, of_d2 = (
@@ -437,12 +418,11 @@ def _log_ratios(
 
 def sequence_predictor(outcomes: Outcomes, counts: IntArray) -> Predictor | None:
     """Return a function that predicts the log-ratios of all sequences, (fits, sequences), from
-    their draws by input, (fits, sequences, 2). Each fit uses only its own table of draws. Return
-    None if there are fewer than 1,000 draws, or if the entries of the sequences take more than a
-    few distinct values or do not depend on earlier entries.
+    their counts, (fits, sequences, 2). Return None for fewer than 1,000 draws, or if entries take
+    many distinct values or do not depend on earlier entries.
 
     outcomes: the distinct sequences.
-    counts: draws of each sequence by input, (sequences, 2).
+    counts: (sequences, 2).
     """
     if counts.sum() < MIN_DRAWS_SLOW:
         return None
@@ -463,14 +443,9 @@ NAME = "sum over entries, each given those before it"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefixes:
-    """The score that sums the log-ratios of the entries of a sequence, each given its state.
+    """The score that sums the log-ratios of the entries of a sequence, each given its state."""
 
-    steps: the entries, with their log-ratios.
-    summary: which parts of the earlier entries a state keeps.
-    columns: (name, share) of the columns that the score depends on most.
-    """
-
-    steps: tuple[Step, ...]
+    steps: tuple[EntryStep, ...]
     summary: Summary
     columns: tuple[tuple[str, float], ...]
 
@@ -480,9 +455,7 @@ class Prefixes:
     ) -> Prefixes:
         """Return the score that sums the given log-ratios over the entries of a sequence.
 
-        states: for each entry, its possible states.
-        fit: for each entry, (states * symbols,), a log-ratio for each pair of a state and a symbol.
-            Index: state * symbols + symbol.
+        fit: for each entry, (states * symbols,), the log-ratios.
         spread: for each entry, the standard deviation of its log-ratio over the draws.
         """
         importance = shares([step.symbols.name for step in states.steps], spread)
@@ -496,11 +469,9 @@ class Prefixes:
             total += step.weights.take(cell)
         return total
 
-    def along(self, outcomes: Outcomes) -> Iterator[tuple[Step, Places]]:
-        """Yield (entry, index) for each entry of the sequences. `index` is an array (size,) with
-        state * symbols + symbol of every outcome, for use in the tables of the entry. The array is
-        overwritten when the next pair is yielded.
-        """
+    def along(self, outcomes: Outcomes) -> Iterator[tuple[EntryStep, Places]]:
+        """Yield for each entry its `Step`, and the index of state and symbol of every outcome:
+        (size,). The array is overwritten when the next pair is yielded."""
         past = np.full(outcomes.size, RARE_STATE + 1, dtype=np.intp)
         columns = outcomes.named(step.symbols.name for step in self.steps)
         for step, column in zip(self.steps, columns, strict=True):

@@ -1,15 +1,10 @@
 """Scorers of single columns: thresholds, intervals of numbers, and single values.
 
-`one_dimensional` looks at the only column of outcomes, `single_columns` at the most informative
-columns of wider outcomes, `represented` at how outputs are represented (types, signs of zero,
-orders of keys), `elapsed` at how long calls took, and `bits` at the low-order bits of numbers. Each
-cuts a column into cells without a look at the inputs, and orders the cells by size, or by their
-log-ratios of d1 and d2. `learning.py` calls the first and the third for outcomes of one column;
-`scorers.py` lists those for wider outcomes and for options.
-
-The last bits of a float show how it was computed. Noise added in floating point leaves gaps that
-depend on the input (Mironov 2012, "On significance of the least significant bits for differential
-privacy"); rounding to few decimals may, too.
+Each cuts a column into cells, and orders them by size or by log-ratio. `represented` looks at how
+outputs are represented (types, signs of zero, orders of keys), `elapsed` at how long calls took,
+and `bits` at the low-order bits of numbers. The last bits of a float show how it was computed:
+noise added in floating point leaves gaps that depend on the input (Mironov 2012, "On significance
+of the least significant bits for differential privacy"); rounding to few decimals may, too.
 """
 
 from __future__ import annotations
@@ -66,18 +61,15 @@ _WINDOW_WIDTHS = (0, 2, 8)
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates for outcomes with a single column. Some order outcomes by the size of the
-    numbers in the column, others by the estimated log-ratios of its cells (values or intervals).
-    Return none for outcomes with several columns.
-    """
+    """Return candidates for outcomes with a single column, in order of its numbers and of the
+    log-ratios of its cells; none for outcomes with several columns."""
     columns = selection.outcomes.columns
     return orders_of(columns[0], selection) if len(columns) == 1 else []
 
 
 def thresholds(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates for recorded scores, which are outcomes with a single
-    column: only the order by size of the numbers, rising or falling. If there is no such order, for
-    example because all numbers are equal, return all candidates of `one_dimensional`."""
+    """Return candidates for recorded scores: only the order by size or, if there is none because
+    all numbers are equal, those of `one_dimensional`."""
     orders = one_dimensional(selection)
     return [order for order in orders if order.attack.startswith(_BY_SIZE)] or orders
 
@@ -129,7 +121,7 @@ def bits(selection: SelectionDraws) -> list[Candidate]:
 
 
 def bit_columns(outcomes: Outcomes, aspects: Iterable[str]) -> NamedColumns:
-    """Return columns derived from numbers: one for each column with numbers and each aspect.
+    """Return one column for each aspect of each column with numbers.
 
     aspects: beginnings of the names of derived columns, such as `decimal places of `.
     """
@@ -144,8 +136,7 @@ def has_fractions(outcomes: Outcomes) -> bool:
 
 def has_integers(outcomes: Outcomes) -> bool:
     """Return whether every finite number in the columns is an integer, and some column has more
-    than two distinct finite numbers. (Two distinct numbers may only encode yes and no.)
-    """
+    than two distinct ones: two may only encode yes and no."""
     finite = [column.numbers[np.isfinite(column.numbers)] for column in outcomes.columns]
     are_whole = all((numbers == np.rint(numbers)).all() for numbers in finite)
     return are_whole and any(len(np.unique(numbers)) > 2 for numbers in finite)
@@ -161,10 +152,8 @@ def _is_fractional(column: Column) -> bool:
 
 
 def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
-    """Return all orders of outcomes by one column: in the order of its numbers, of the smoothed
-    log-ratios of its cells (intervals of numbers, and labels), and of the log-ratios of single
-    cells.
-    """
+    """Return all orders of outcomes by one column: by its numbers, by the smoothed log-ratios of
+    its cells, and by the log-ratios of single cells."""
     cells = make_cells(column)
     count = cells.intervals + len(cells.labels) + 1
     counts = by_fold(cells(column), count, selection.is_d1)
@@ -181,12 +170,7 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellLevels(LevelMap):
-    """Map from outcomes to levels by one column. The entry of the column lies in a cell (interval
-    or label), and the value of this cell is the level.
-
-    cells: the cells, whose values are levels.
-    levels: number of levels.
-    """
+    """Map from outcomes to levels: the value of the cell in which the entry of one column lies."""
 
     cells: Cells
     levels: int
@@ -362,11 +346,10 @@ def _level_map(cells: Cells, level: IntArray, levels: int) -> CellLevels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PlacedLabels:
-    """Places labels, entries that are not numbers, again among the numbers of a column, after
-    further draws. Numbers stay in order of size.
+    """Places the labels of a column again among its numbers, which stay in order, after further
+    draws.
 
-    cells: the cells of the column.
-    counts: (cells + 1, 2), draws by cell and input; the last row is for labels without a cell.
+    counts: (cells + 1, 2); the last row is for labels without a cell.
     means: (cells,), mean number in each cell, rescaled, and with the sign reversed if `rising` is
         False; NaN for a label.
     rising: whether larger numbers are evidence for d1.

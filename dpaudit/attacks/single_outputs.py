@@ -44,8 +44,7 @@ class AtomCounts:
     """Counts of outcomes that were seen at least twice.
 
     keys: (outcomes,), hashes of the outcomes, rising.
-    counts: (folds, outcomes + 1, 2), draws by fold, outcome and input; the last row of a fold
-        counts all other outcomes.
+    counts: (folds, outcomes + 1, 2); the last row of a fold counts all other outcomes.
     outcomes: the distinct outcomes.
     """
 
@@ -55,9 +54,8 @@ class AtomCounts:
 
 
 def count_atoms(selection: SelectionDraws) -> AtomCounts:
-    """Return the counts of the outcomes that were seen at least twice. If there are more than 4,096
-    such outcomes, return the counts of the 4,096 most frequent outcomes.
-    """
+    """Return the counts of the at most 4,096 most frequent outcomes that were seen at least
+    twice."""
     keys = selection.outcomes.keys()
     distinct, first, index, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
@@ -119,12 +117,10 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomLevels(LevelMap):
-    """Level map that gives a level to each known outcome, and one level to all others. An outcome
-    is known if it was seen repeatedly while learning.
+    """Level map with a level for each known outcome, and one for all others.
 
     known: finds the index of an outcome in `each`.
-    level: (known outcomes + 1,), the level of each outcome in `each`; the last entry is the level
-        of all other outcomes.
+    level: (known outcomes + 1,); the last entry is the level of all other outcomes.
     each: the known outcomes.
     """
 
@@ -164,10 +160,7 @@ def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) ->
     """Return, in words, the event that the mechanism raises one of some exceptions or returns one
     of some values; "" if there are neither.
 
-    kinds: types of exceptions.
-    names: texts of values.
-    further: number of further values of the event. The words give only this number, such as "3 more
-        values".
+    further: number of values beyond `names`, worded as "3 more values".
     """
     some = [shortened(name) for name in names[:MAX_LISTED_ITEMS]]
     further += len(names) - len(some)
@@ -182,10 +175,10 @@ def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) ->
 def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> SingleOutputs:
     """Return the outputs to test one by one against a point (ε, δ), at most 64 for each input.
 
-    For each input, the outputs that it gave are ordered by their log-ratio of this input to the
-    other minus its standard error, the largest first. An output is taken if its log-ratio exceeds
-    ε, or if a lower bound for the total probability of the outputs before it, under this input,
-    does not exceed δ. Exceptions are not tested in this way.
+    The outputs that an input gave are ordered by their log-ratio of this input to the other minus
+    its standard error, the largest first. An output is taken if its log-ratio exceeds ε, or if a
+    lower bound for the total probability of the outputs before it, under this input, does not
+    exceed δ. Exceptions are not tested in this way.
     """
     result = count_atoms(selection)
     raw = ~raised(result.outcomes)
@@ -193,21 +186,19 @@ def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> Sin
     counts, arms = every[:-1], every.sum(axis=0)
     masks = np.zeros((2, len(counts)), dtype=bool)
     for mask, step in zip(masks, (1, -1), strict=True):
-        mask[_accused(counts[:, ::step], arms[::step], raw, point)] = True
+        mask[_suspects(counts[:, ::step], arms[::step], raw, point)] = True
     chosen = np.flatnonzero(masks.any(axis=0))
     words = tuple(result.outcomes.words(chosen.tolist()))
     return SingleOutputs(result.keys[chosen], words, masks[0, chosen], masks[1, chosen])
 
 
 def has_atoms(selection: SelectionDraws) -> bool:
-    """Return whether outputs repeat often enough to count single outputs: more than a tenth of the
-    draws have an output that repeats.
-    """
+    """Return whether more than a tenth of the draws have an output that repeats."""
     result = count_atoms(selection)
     return bool(result.counts[:, :-1][:, ~raised(result.outcomes)].sum() > selection.size / 10)
 
 
-def _accused(
+def _suspects(
     counts: IntArray, arms: IntArray, raw: NDArray[np.bool_], point: ProfilePoint
 ) -> IntArray:
     """Return the indices of the outputs to test for one input, the most suspect first."""

@@ -1,12 +1,10 @@
 """The scorer for interactions of columns: gradient-boosted trees (scikit-learn's histogram
 version).
 
-Trees get the columns and the scores of the cheaper scorers as inputs. The gain of a score is its
-log-likelihood above that of a coin flip. Importing scikit-learn alone takes a second. So trees are
-fitted only if two columns together show a difference between d1 and d2 that the best of the other
-scores does not explain and that would raise its gain by at least 2 %. Fitted trees are kept only if
-their gain is larger by 2 %, or if their predicted bound is the best. `learning.py` calls
-`propose_trees` after all scorers.
+Trees get the columns and the scores of the cheaper scorers as inputs. Importing scikit-learn alone
+takes a second. So trees are fitted only if two columns together show a difference between d1 and d2
+that the best other score does not explain and that would raise its gain by at least 2 %. They are
+kept only if their gain is larger by 2 %, or if their predicted bound is the best.
 """
 
 from __future__ import annotations
@@ -69,11 +67,8 @@ def propose_trees(
     objective: Objective,
     candidates: Sequence[Candidate],
 ) -> tuple[list[Candidate], list[Tried]]:
-    """Return two lists: the candidates of trees, and the reason why trees are left out. One of the
-    lists is empty; both are empty for fewer than 2,000 draws.
-
-    The argument `candidates` holds the candidates of all other scorers.
-    """
+    """Return the candidates of trees, and the reason why trees are left out: one list is empty, and
+    both are for fewer than 2,000 draws. `candidates` are those of all other scorers."""
     if selection.size < MIN_DRAWS_TO_RANK:
         return [], []
     best = max(candidates, key=lambda candidate: rank_key(candidate, objective))
@@ -90,12 +85,8 @@ def propose_trees(
 
 
 def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate]:
-    """Return a list with an order of outcomes by boosted trees. The inputs of the trees are the
-    columns of the outcomes and some scores.
-
-    selection: the draws.
-    scores: the scores of other scorers.
-    """
+    """Return a list with an order of outcomes by boosted trees of columns and of other scorers'
+    scores."""
     features = tuple(raw_features(selection.outcomes.columns))
     table = matrix(features, selection.outcomes, [scored.held_out for scored in scores])
     held_out, model, halves = cross_fitted(
@@ -112,9 +103,7 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate
 class Trees:
     """The score that is the log-odds of d1 by boosted trees.
 
-    features: inputs of the model, computed from columns.
-    scores: further inputs of the model, after the features.
-    columns: (name, share) of the columns that the log-odds depend on most.
+    features, scores: inputs of the model, in this order.
     """
 
     features: tuple[Feature, ...]
@@ -136,9 +125,8 @@ class Trees:
 
 
 def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
-    """Return whether the values of some two columns together distinguish d1 from d2 beyond the
-    prediction of a candidate. The difference must be significant in a χ² test, and large enough to
-    be worth fitting trees."""
+    """Return whether some two columns together distinguish d1 from d2 beyond a candidate, by a χ²
+    test, and by enough to be worth fitting trees."""
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
     # With many pairs of columns, fewer draws are used to save time.

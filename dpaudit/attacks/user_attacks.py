@@ -1,10 +1,9 @@
 """Attacks of users: loading, checking and fitting them.
 
-An attack is a class with `fit`, an instance, or a function. The user passes the object itself, its
-import path, or the name of an entry point of an installed package. An attack gets selection draws
-and returns a score, a function from outcomes to numbers. The score is cross-fitted and cut into
-levels like the score of any other attack. An attack never sees the draws that certify, and its
-score sees outcomes without their inputs. A check ensures that the score of an outcome does not
+An attack is a class with `fit`, an instance, or a function: the object itself, its import path, or
+the name of an entry point of an installed package. It gets selection draws and returns a score,
+which is cross-fitted and cut into levels like any other. It never sees the draws that certify, and
+its score sees outcomes without their inputs. A check ensures that the score of an outcome does not
 depend on the other outcomes.
 """
 
@@ -40,10 +39,9 @@ if TYPE_CHECKING:
 class UsersAttack:
     """A user's attack, as a scorer. Calling it raises AttackError if the attack fails.
 
-    name: name in reports.
-    attack: an object with a method `fit`, or a function that fits. It is called with selection
-        draws and returns a score: a function from outcomes to one number each. Larger numbers are
-        evidence for one of the inputs, always the same one; NaN means no guess.
+    attack: an object with a method `fit`, or a function that fits. From selection draws it returns
+        a function from outcomes to one number each. Larger numbers are evidence for one of the
+        inputs, always the same one; NaN means no guess.
     source: a function that imports the attack, called in another process before the score is
         unpickled there; None: nothing to import.
     travels: whether the score will be sent to other processes.
@@ -55,9 +53,8 @@ class UsersAttack:
     travels: bool = False
 
     def __call__(self, selection: SelectionDraws) -> list[Candidate]:
-        """Return a list with the order of outcomes by the attack's score. If larger scores are
-        evidence for d2, the sign of the score is changed.
-        """
+        """Return a list with the order of outcomes by the attack's score, its sign turned if
+        needed."""
         held_out, final, halves = cross_fitted(
             selection.size,
             MAX_DRAWS_SLOW,
@@ -139,7 +136,7 @@ class UsersScore:
 
     def check(self, outcomes: Outcomes) -> None:
         """Raise AttackError if the score of an outcome changes with the other outcomes of its
-        batch. A batch may hold draws of one input only, so such a score could reveal the input.
+        batch. Such a score could reveal the input, since a batch may hold draws of one input only.
         """
         some = outcomes.take(slice(MIN_DRAWS_SLOW))
         together, half = self(some), np.arange(some.size)[::-2]
@@ -182,16 +179,15 @@ def _words(error: BaseException) -> str:
 GROUP = "dpaudit.attacks"
 
 
-def load_attacks(given: Sequence[Any], *, travels: bool) -> tuple[UsersAttack, ...]:
+def load_attacks(attacks: Sequence[Any], *, travels: bool) -> tuple[UsersAttack, ...]:
     """Return the user's own attacks, loaded and checked. Raise UsageError for an attack that cannot
     be loaded, or is given twice.
 
-    given: classes with a method `fit`, instances of such classes, functions with the signature of
+    attacks: classes with a method `fit`, instances of such classes, functions with the signature of
         `fit`, import paths of any of these, or names of installed attacks.
-    travels: whether the learned scores will be sent to other processes. If so, calling an attack
-        raises an error if its score cannot be pickled.
+    travels: whether scores will be sent to other processes; those that cannot be pickled then fail.
     """
-    result = tuple(replace(_loaded(attack), travels=travels) for attack in given)
+    result = tuple(replace(_loaded(attack), travels=travels) for attack in attacks)
     names = [attack.name for attack in result]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

@@ -1,10 +1,9 @@
 """Scorers of weighted sums of columns: logistic regression and, for many columns, differences of
 means.
 
-They find leaks that columns show only together, such as the difference of two prefix sums.
-`learning.py` calls `logistic` and `mean_differences`. The matrix products run on one core: BLAS
-gives large products to threads, which wait for each other for seconds when cores are busy. The
-number of threads also changes the rounding.
+They find leaks that columns show only together, such as the difference of two prefix sums. The
+matrix products run on one core: threads of BLAS wait for each other for seconds when cores are
+busy, and their number changes the rounding.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from dpaudit.attacks.features import (
     Above,
     Feature,
-    Number,
+    NumberFeature,
     scaled_features,
     with_columns,
     with_sides,
@@ -45,10 +44,8 @@ from dpaudit.outcomes import KIND, Outcomes
 
 
 def gram(matrix: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    """Return matrixᵀ · diag(weights) · matrix, computed in pieces to save memory.
-
-    weights: (rows,); None: 1 each.
-    """
+    """Return matrixᵀ · diag(weights) · matrix, in pieces to save memory. If None, all weights are
+    1."""
     width = matrix.shape[1]
     # The matrix is multiplied in pieces of rows, each so small that BLAS uses one thread: several
     # threads would wait for each other. With more than 128 columns (`MAX_COLUMNS`), such a piece
@@ -105,8 +102,6 @@ class Linear:
     """A score: the log-odds of d1, computed as a weighted sum of features.
 
     weights: the weight of the constant 1, then of each feature.
-    columns: (name, share) of the columns on which the score depends most; the share says how much
-        of the score is due to the column.
     """
 
     features: tuple[Feature, ...]
@@ -115,15 +110,8 @@ class Linear:
 
     @classmethod
     def of(cls, features: Sequence[Feature], weights: FloatArray, outcomes: Outcomes) -> Linear:
-        """Return the score with these weights. Its attribute `columns` names the columns of the
-        outcomes on which the score depends most.
-
-        features: functions that compute a number from one column each.
-        weights: the weight of the constant 1, then of each feature.
-        outcomes: draws from which the standard deviation of each feature is computed. The standard
-            deviation of a feature times its absolute weight measures how much the score depends on
-            the feature.
-        """
+        """Return the score with these weights, of the constant 1, then of each feature. A column
+        matters by its absolute weight times the standard deviation of its feature in `outcomes`."""
         every = with_columns(features, outcomes)
         spread = np.abs(weights[1:]) * [
             without_gaps(feature(column)).std() for feature, column in every
@@ -155,15 +143,14 @@ class Linear:
             if feature.column.removeprefix(KIND) == name
         ]
         feature, weight = terms[0]
-        if len(terms) > 1 or not isinstance(feature, Number):
+        if len(terms) > 1 or not isinstance(feature, NumberFeature):
             return name
         return f"{weight / (feature.scale or 1.0):.3g} × {name}"
 
 
 def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
-    """Return the design matrix, (size, 1 + features), in Fortran order: a column of ones, then the
-    features. NaN is replaced by 0.
-    """
+    """Return a column of ones, then the features, with 0 for NaN: (size, 1 + features), in Fortran
+    order."""
     design = np.empty((outcomes.size, 1 + len(features)), order="F")
     design[:, 0] = 1.0
     for index, (feature, column) in enumerate(with_columns(features, outcomes), 1):
@@ -180,7 +167,7 @@ _LOSS_TOLERANCE = 1e-6
 # makes 1 step.
 _REFIT_STEPS = 3
 # Types of features whose weights are shrunk: each weight moves towards the mean weight of its type.
-_POOLED = (Number, Above)
+_POOLED = (NumberFeature, Above)
 
 
 def logistic(selection: SelectionDraws) -> list[Candidate]:
@@ -213,7 +200,6 @@ def logistic(selection: SelectionDraws) -> list[Candidate]:
 class _Fitted:
     """A fitted logistic regression.
 
-    scored: the score of every draw.
     loss: negative log-likelihood of held-out draws, in nats.
     weights: the weights of largest likelihood. The score uses them after shrinkage towards the mean
         weight of all features of the same type.
@@ -378,11 +364,8 @@ def mean_differences(selection: SelectionDraws) -> list[Candidate]:
 
 
 def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[Candidate]:
-    """Return a list with an order of outcomes by a weighted sum of their features. The weight of a
-    feature is (mean on d1 - mean on d2) / variance. The list is empty if there are fewer than two
-    features.
-
-    (`mean_differences` calls this function, but only for outcomes with more than 512 columns.)
+    """Return a list with an order of outcomes as in `mean_differences`, for any number of columns;
+    empty if there are fewer than two features.
 
     pools: whether to shrink each weight towards the mean weight: the larger the standard error of
         the weights, the more (James & Stein 1961). This helps if there are few draws.

@@ -1,10 +1,8 @@
-"""The additive scorer on whitened coordinates: each number minus its prediction from the numbers
-before it.
+"""The additive scorer on whitened coordinates.
 
 The predictions are linear regressions given the input, so the differences (innovations) are
-uncorrelated. Their log-ratios are summed. This is optimal if every release adds independent noise
-to the releases before it (prefix sums, counters, random walks), and for Gaussian noise of any
-covariance. `learning.py` calls `innovations`.
+uncorrelated. The sum of their log-ratios is optimal if every release adds independent noise to the
+releases before it (prefix sums, counters, random walks), and for Gaussian noise of any covariance.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import Term, fitted_sum
-from dpaudit.attacks.features import Number, matrix, on_scale, without_gaps
+from dpaudit.attacks.features import NumberFeature, matrix, on_scale, without_gaps
 from dpaudit.attacks.single_columns import orders_of
 from dpaudit.attacks.weighted_sums import gram
 from dpaudit.draws import LevelArray, SelectionDraws
@@ -34,12 +32,12 @@ from dpaudit.outcomes.tables import Table
 NAME = "sum over what is new in each coordinate"
 ONE = "one new coordinate: "
 
-# Label of the outcomes for which a `Difference` (a column plus multiples of other columns) is not a
-# number, for example because an entry is a text.
+# Label of the outcomes for which a `Difference` is not a number, for example because an entry is a
+# text.
 _GAP = "not a number"
-# The coefficients of a whitened coordinate (a number minus its linear prediction from the numbers
-# before it) are rounded, so that reports can show them. Rounding one coefficient changes the
-# coordinate by at most about this share of the coordinate's standard deviation.
+# The coefficients of a whitened coordinate are rounded, so that reports can show them. Rounding one
+# coefficient changes the coordinate by at most about this share of the coordinate's standard
+# deviation.
 _ROUNDING_SHARE = 0.01
 
 
@@ -60,7 +58,7 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     new = (step(features, numbers) for step in steps)
     terms = [Term.of(make_cells(column, MAX_SUM_CELLS), column) for column in new]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
-    importance = shares([features[step.place].column for step in steps], spread)
+    importance = shares([features[step.index].column for step in steps], spread)
     final_score = partial(Innovations, features, steps, tables, importance)
     score = by_score(Scored(NAME, held_out, final_score, halves), selection)
     best = steps[int(np.argmax(spread))]
@@ -69,7 +67,7 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
 
 def _by_itself(
     step: WhitenedCoordinate,
-    features: tuple[Number, ...],
+    features: tuple[NumberFeature, ...],
     numbers: FloatArray,
     selection: SelectionDraws,
 ) -> list[Candidate]:
@@ -88,9 +86,11 @@ def _by_itself(
     ]
 
 
-def _plain(step: WhitenedCoordinate, features: Sequence[Number], spread: float) -> Difference:
+def _plain(
+    step: WhitenedCoordinate, features: Sequence[NumberFeature], spread: float
+) -> Difference:
     """Return a whitened coordinate as a difference of columns in the units of the outputs."""
-    feature = features[step.place]
+    feature = features[step.index]
     terms = []
     for index, coefficient in step.terms:
         earlier = features[index]
@@ -118,12 +118,9 @@ class Difference:
     terms: tuple[tuple[str, float], ...]
 
     def __call__(self, outcomes: Outcomes) -> Table:
-        """Return a table whose only column is the sum of `column` and the multiples of other
-        columns, for every outcome. If the sum is not a number, for example because an entry is a
-        text, the column has a label there.
-        """
+        """Return a table whose only column is the sum, with a label where it is not a number."""
         names = [self.column, *(name for name, _ in self.terms)]
-        numbers = matrix([Number(name) for name in names], outcomes)
+        numbers = matrix([NumberFeature(name) for name in names], outcomes)
         new = numbers[:, 0].copy()
         with np.errstate(invalid="ignore", over="ignore"):
             for index, (_, coefficient) in enumerate(self.terms, 1):
@@ -153,12 +150,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevels(LevelMap):
-    """Level map by a difference of columns, such as `output[2] − 0.5 × output[1]`. If the
-    difference is not a number, for example because an entry is a text, the outcome gets the last
-    level.
-
-    level: maps the value of the difference to a level.
-    """
+    """Level map by a difference of columns; the last level if it is not a number."""
 
     difference: Difference
     level: LevelMap
@@ -178,32 +170,30 @@ class NewLevels(LevelMap):
 class WhitenedCoordinate:
     """One whitened coordinate: a coordinate plus multiples of earlier coordinates.
 
-    place: index of the coordinate.
+    index: index of the coordinate.
     terms: (index, coefficient) of each earlier coordinate that is added.
     """
 
-    place: int
+    index: int
     terms: tuple[tuple[int, float], ...]
 
-    def __call__(self, features: Sequence[Number], numbers: FloatArray) -> Column:
-        new = numbers[:, self.place].copy()
+    def __call__(self, features: Sequence[NumberFeature], numbers: FloatArray) -> Column:
+        new = numbers[:, self.index].copy()
         for index, coefficient in self.terms:
             new += coefficient * numbers[:, index]
-        return Column(features[self.place].column, new)
+        return Column(features[self.index].column, new)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Innovations:
-    """A score of vectors of numbers: the sum of the log-ratios of their whitened coordinates. A
-    whitened coordinate is a number minus its prediction from the numbers before it.
+    """A score of vectors of numbers: the sum of the log-ratios of their whitened coordinates.
 
     features: bring the numbers of each column to a common scale.
     steps: the functions that compute the whitened coordinates.
-    tables: for each whitened coordinate, its cells (intervals) with their log-ratios of d1 and d2.
-    columns: (name, share) of the columns that the score depends on most.
+    tables: for each whitened coordinate, its cells with their log-ratios.
     """
 
-    features: tuple[Number, ...]
+    features: tuple[NumberFeature, ...]
     steps: tuple[WhitenedCoordinate, ...]
     tables: tuple[Cells, ...]
     columns: tuple[tuple[str, float], ...]

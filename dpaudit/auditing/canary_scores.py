@@ -1,9 +1,7 @@
 """Choose the canaries to guess from their scores, after checks of the coins.
 
-A *coin* decides at random whether a canary is included. A *score* is a number for each canary, the
-larger the more likely the canary was included. The numbers of guesses are fixed before the run, by
-the user or by `guess_numbers`. `audit_scores` is called by `dpaudit.bounds` and by the command
-line.
+A score is a number for each canary, the larger the more likely the canary was included. The numbers
+of guesses are fixed before the run, by the user or by `guess_numbers`.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.canaries import audit_guesses, guess_numbers, wrong_numbers
 from dpaudit.auditing.options import DEFAULTS, verify
-from dpaudit.certificates.one_run import CanaryScores, Rate, Sides
+from dpaudit.auditing.single_run import audit_guesses, guess_numbers, wrong_numbers
+from dpaudit.certificates.canary_certificate import CanaryScores, Rate, Sides
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import Name, UsageError
@@ -63,38 +61,19 @@ def audit_scores(
     name: str = "canaries",
     source: str = "scores of canaries",
 ) -> AuditResult:
-    """Return the result of an audit of one run, from the scores of its canaries.
+    """Return the result of an audit of one run, from the scores of its canaries. Raise UsageError
+    for coins and scores that cannot be those of one run, and for impossible settings.
 
-    Parameters
-    ----------
-    included : ndarray of bool, shape (n,)
-        Whether a fair coin included each canary.
-    scores : ndarray of float, shape (n,)
-        The scores.
-    claim : PrivacyClaim
-        The claim to test.
-    guesses : int, optional
-        Number of guesses, fixed before the run. Default: the two of `guess_numbers`.
-    sides : {'both', 'in'}, optional
-        'both': half of the guesses say "in", half "out". 'in': all say "in"; only with `guesses`.
-        Default: 'both'.
-    independent : bool
-        True: assume that the canaries are independent; all guesses then say "in", about canaries
-        whose scores exceed all but `wrong_numbers` of the canaries that were left out. False:
-        canaries may influence the scores of other canaries.
-    confidence, seed, name, source : float, int, str, str
-        1 minus the probability of a false alarm; the seed of the order of equal scores; name of the
-        audit and origin of the scores, both for reports.
-
-    Returns
-    -------
-    AuditResult
-        The result, with one certificate.
-
-    Raises
-    ------
-    UsageError
-        For coins and scores that cannot be those of one run, and for impossible settings.
+    included: (n,), whether a fair coin included each canary.
+    scores: (n,).
+    guesses: number of guesses, fixed before the run; None: the two of `guess_numbers`.
+    sides: "both": half of the guesses say "in", half "out"; "in": all say "in", only with
+        `guesses`; None: "both".
+    independent: True: assume that the canaries are independent. All guesses then say "in", about
+        canaries whose scores exceed all but `wrong_numbers` of the canaries that were left out.
+        False: canaries may influence the scores of others.
+    seed: seed of the order of equal scores.
+    name, source: name of the audit and origin of the scores, for reports.
     """
     verify(claim=claim, confidence=confidence)
     _check(included, scores, guesses)
@@ -147,12 +126,10 @@ def included_above(included: Bools, scores: Floats, wrongs: Sequence[int]) -> li
 
 
 def right_guesses(coins: Bools, guesses: int, sides: Sides) -> int:
-    """Return the number of right guesses. The guess is "in" for the canaries with the largest
-    scores and, if `sides` is "both", "out" for the canaries with the smallest scores.
+    """Return the number of right guesses: "in" for the largest scores and, if `sides` is "both",
+    "out" for as many of the smallest.
 
     coins: whether each canary was included, in falling order of the scores.
-    guesses: number of guesses.
-    sides: "both" if half of the guesses are "out"; "in" if all are "in".
     """
     out = guesses // 2 if sides == "both" else 0
     first, last = coins[: guesses - out], coins[len(coins) - out :]
@@ -297,14 +274,10 @@ def _rate(inside: Floats, outside: Floats, rate: float, confidence: float) -> Ra
 def rate_of(
     false_positives: float, counts: tuple[int, int, int], included: int, alpha: float
 ) -> Rate:
-    """Return a true-positive rate with its interval.
+    """Return a true-positive rate at a false-positive rate, with its interval of error α.
 
-    false_positives: the false-positive rate.
-    counts: numbers of included canaries above three thresholds: the estimated threshold, and the
-        largest and smallest plausible threshold. They are the fields `above`, `fewest` and `most`
-        of the returned `Rate`.
+    counts: the fields `above`, `fewest` and `most` of the `Rate`.
     included: number of included canaries.
-    alpha: 1 minus the confidence of the interval.
     """
     _, fewest, largest = counts
     lower = clopper_pearson_lower(fewest, included, alpha / 4)

@@ -1,10 +1,8 @@
 """Learning from draws that are counted but not kept.
 
-When the sample buffer is full, `learn_by_counting` continues to learn: it counts further draws by
-the levels of several candidates (a candidate assigns outputs to levels) and by input, `RareStore`
-keeps the draws with rare outputs, and rules are refitted. A rule guesses d1 or d2, or abstains, at
-each level (docs/method.md §5). A tally is the (levels, 2) array of counts of draws by level and
-input. recorded.py uses `CountedLearning`, too.
+When the sample buffer is full, `learn_by_counting` counts further draws by the levels of several
+candidates, `RareStore` keeps the draws with rare outputs, and rules are refitted (docs/method.md
+§5). recorded_outputs.py uses `CountedLearning`, too.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from dpaudit.attacks import learning
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.auditing.ledger import Ledger
-from dpaudit.auditing.safeguards.protocol import Counts
+from dpaudit.auditing.safeguards.protocol import CountedBlocks
 from dpaudit.auditing.schedule import Plan
 from dpaudit.draws import SelectionDraws, Tally, pool
 from dpaudit.levels.candidates import Candidate
@@ -35,23 +33,18 @@ MAX_KEPT_DRAWS = 16_384
 
 
 class RareStore:
-    """The draws with rare outputs, and the filter that selects rare outputs.
+    """The draws with rare outputs, and the filter that selects them.
 
-    When memory is full, the filter is narrowed: the most frequent of the rare outputs are evicted,
-    and later draws with these outputs are only counted. The draws that remain are exactly the draws
-    that the narrower filter would have selected from the start. So no draw with their outputs is
-    missing, and the frequency of an output is its number of draws divided by `arms`.
+    When memory is full, the filter is narrowed: the most frequent rare outputs are evicted, and
+    later draws with them are only counted. The draws that remain are exactly those that the
+    narrower filter would have selected from the start, so the frequency of an output is its number
+    of draws divided by `arms`.
 
-    arms: (2,), number of draws of d1 and of d2, rare or not, among which the filter selected the
-        rare draws.
+    arms: (2,), number of draws of d1 and of d2, rare or not, that the filter has seen.
     """
 
     def __init__(self, rare_filter: RareFilter, selection: SelectionDraws) -> None:
-        """Keep the rare draws of the sample buffer: the draws that `rare_filter` selects.
-
-        rare_filter: the filter of rare outputs.
-        selection: the draws in the sample buffer.
-        """
+        """Keep the rare draws of the sample buffer."""
         self.rare_filter = rare_filter
         rows = np.flatnonzero(rare_filter.is_rare(selection.outcomes))
         self.arms: IntArray = selection.arms
@@ -69,8 +62,7 @@ class RareStore:
 
     @property
     def seen(self) -> list[SelectionDraws]:
-        """The rare draws (draws with rare outputs) in memory, followed by examples: when draws were
-        removed from memory to make room, one draw of each removed rare output was kept."""
+        """The rare draws in memory, followed by one draw of each evicted output."""
         return [part for part in (self.pool_kept(), *self._evicted) if part.size]
 
     @property
@@ -78,12 +70,8 @@ class RareStore:
         return sum(part.size for part in self._parts)
 
     def add(self, rare: Rare) -> None:
-        """Add all rare draws of a further block or, if memory is full, none of them. If only some
-        were added, the frequencies of rare outputs would be unknown.
-
-        rare: the rare draws of the block, and the number of rare draws that the worker did not
-            keep.
-        """
+        """Add all rare draws of a further block or, if memory is full, none of them: if only some
+        were added, the frequencies of rare outputs would be unknown."""
         self._is_full = self._is_full or self.size + rare.kept.size > MAX_KEPT_DRAWS
         self._lost_draws += rare.lost
         if self._is_full:
@@ -92,18 +80,16 @@ class RareStore:
         self._parts.append(rare.kept)
         self.arms = self.arms + np.array(rare.arms, dtype=np.int64)
 
-    def has_room(self, coming: int) -> bool:
-        """Return whether memory has room for the draws with rare outputs that are expected among
-        `coming` further draws."""
-        return not self._is_full and self._fits(self.size, coming)
+    def has_room(self, future_draws: int) -> bool:
+        """Return whether memory has room for the rare draws expected among the future_draws
+        draws."""
+        return not self._is_full and self._fits(self.size, future_draws)
 
-    def make_room(self, coming: int, spared: frozenset[str]) -> None:
-        """Make room in memory for the rare outputs among the coming draws: evict the kept rare
-        outputs that occur most often, until the expected number of rare outputs fits.
+    def make_room(self, future_draws: int, spared: frozenset[str]) -> None:
+        """Evict the most frequent rare outputs, about as few as possible, until those expected
+        among the future_draws draws, up to the next refit, fit in memory. Evict none if no output
+        repeats.
 
-        Evicts about as few outputs as possible, and no output if no output repeats.
-
-        coming: number of draws until the next refit.
         spared: names of columns from which nothing is evicted.
         """
         pool = self.pool_kept()
@@ -115,7 +101,9 @@ class RareStore:
         # Possible limits, in draws: an entry that occurs in at least this number of the kept draws
         # is no longer rare, and outputs without any other rare entry are evicted.
         limits = range(USUAL_DRAWS, MAX_KEPT_DRAWS // 2)
-        index = bisect_left(limits, True, key=lambda n: not self._fits(size_without(n), coming))
+        index = bisect_left(
+            limits, True, key=lambda n: not self._fits(size_without(n), future_draws)
+        )
         limit = limits[max(0, index - 1)]
         if index > 0 or 2 * size_without(limit) <= pool.size:
             self.rare_filter, firsts = self.rare_filter.narrowed(pool.outcomes, limit, spared)
@@ -124,16 +112,14 @@ class RareStore:
             self._evicted.append(pool.take(firsts))
             self._evicted_draws += pool.size - self.size
             self._is_full = False
-        self._is_full = self._is_full and not self._fits(self.size, coming)
+        self._is_full = self._is_full and not self._fits(self.size, future_draws)
 
-    def _fits(self, size: int, coming: int) -> bool:
-        expected = size * coming / max(1, int(self.arms.sum()))
+    def _fits(self, size: int, future_draws: int) -> bool:
+        expected = size * future_draws / max(1, int(self.arms.sum()))
         return size + expected <= MAX_KEPT_DRAWS
 
     def dropped(self) -> list[str]:
-        """Return remarks for the report on rare draws that are not in memory, since they were
-        evicted or did not fit.
-        """
+        """Return remarks for the report on rare draws that were evicted or did not fit."""
         remarks = []
         if self._evicted_draws:
             rare = counted(self._evicted_draws, "rare output")
@@ -145,22 +131,15 @@ class RareStore:
 
 
 class CountedLearning:
-    """The counts of all learning draws: the sample buffer, and later draws that are not kept.
+    """The counts of all learning draws: the sample buffer, and later draws, which the leading
+    candidates count. Later draws with rare outputs are kept in `rare`."""
 
-    The leading candidates, orders of outputs, count later draws.
-    Later draws with rare outputs are kept in `rare`.
-    """
-
-    def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
-        """Begin to count.
-
-        selection: the draws in the sample buffer.
-        learned: the rules and candidates learned from these draws.
-        """
-        # A rare rule in `learned` has a filter of its own. The same filter must select the later
-        # rare draws, so that they can be added to the counts of this rule.
-        rare_filter = learned.rare_filter or RareFilter.of(selection)
-        self._candidates: Sequence[Candidate] = learned.leading
+    def __init__(self, selection: SelectionDraws, learned_rules: Learned) -> None:
+        """Begin to count, with the draws in the sample buffer and what was learned from them."""
+        # A rare rule in `learned_rules` has a filter of its own. The same filter must select the
+        # later rare draws, so that they can be added to the counts of this rule.
+        rare_filter = learned_rules.rare_filter or RareFilter.of(selection)
+        self._candidates: Sequence[Candidate] = learned_rules.leading
         self.selection = selection
         self.rare = RareStore(rare_filter, selection)
         # Table of the frequent outputs that only one input gives. It is made from the sample buffer
@@ -169,61 +148,46 @@ class CountedLearning:
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
-        """The counters of the leading candidates. A counter maps an output to a cell, and counts
-        draws by cell.
-        """
+        """The counters of the leading candidates."""
         return tuple(candidate.counter for candidate in self._candidates)
 
     def measure(self, portfolio: Portfolio) -> Measure:
-        """Return what to count in further draws: the levels of `portfolio`, on which bettors bet,
-        the cells of the leading candidates, and rare outputs."""
+        """Return what to count in further draws: the levels of `portfolio`, the cells of the
+        leading candidates, and rare outputs."""
         return Measure(portfolio, others=self.counters, rare_filter=self.rare.rare_filter)
 
     def add(self, tallies: Sequence[Tally]) -> None:
-        """Add the counts of a block of draws to the candidates.
-
-        tallies: the counts of the block by each counter in `counters`.
-        """
+        """Add the counts of a block of draws, one tally for each of `counters`."""
         self._candidates = [
             candidate.add(tally.counts)
             for candidate, tally in zip(self._candidates, tallies, strict=True)
         ]
 
     def candidates(self) -> tuple[list[Candidate], list[RareTable]]:
-        """Return the candidates with the counts of all draws, and two tables.
-
-        The first table counts the outputs that the filter selects as rare. The second counts
-        frequent outputs that only one input gives.
-        """
+        """Return the candidates with the counts of all draws, and two tables: of the outputs that
+        the filter selects as rare, and of frequent outputs that only one input gives."""
         table = self._table()
         return [*self._candidates, *table.order()], [table, self._frequent]
 
-    def make_room(self, spent: int, coming: int, objective: Objective) -> None:
-        """If the rare outputs expected in `coming` further draws do not fit in memory, evict rare
-        outputs that occur more often than others.
-
-        An output is not evicted if it is rare by its entry in a column whose rare outputs may
-        refute the claim.
-
-        spent: number of draws so far.
-        coming: number of draws until the next refit.
-        objective: predicts bounds, by which these columns are chosen.
-        """
-        if self.rare.has_room(coming):
+    def make_room(self, spent: int, future_draws: int, objective: Objective) -> None:
+        """If the rare outputs expected among the coming draws, up to the next refit, do not fit in
+        memory, evict the frequent ones; not those that are rare in a column whose rare outputs may
+        refute the claim, as `objective` predicts."""
+        if self.rare.has_room(future_draws):
             return
         table = self._table()
-        # `coming`, the number of draws to come, is otherwise the remaining budget, which may depend
-        # on the clock. The outputs that are evicted from memory must be the same in a repeated
-        # audit, so `coming` is set to the number of draws so far.
-        objective = replace(objective, coming=spent)
+        # `future_draws`, the number of draws to come, is otherwise the remaining budget, which may
+        # depend on the clock. The outputs that are evicted from memory must be the same in a
+        # repeated audit, so `future_draws` is set to the number of draws so far.
+        objective = replace(objective, future_draws=spent)
         spared = learning.columns_worth_counting(
             table.by_column(), table, self._candidates, objective
         )
-        self.rare.make_room(coming, spared)
+        self.rare.make_room(future_draws, spared)
 
     def kept(self) -> SelectionDraws:
-        """Return the draws in memory: the sample buffer, the draws with rare outputs, and one
-        example draw of each rare output that was evicted."""
+        """Return the draws in memory: the sample buffer, and the rare draws with one example of
+        each evicted output."""
         return pool([self.selection, *self.rare.seen])
 
     def _table(self) -> RareTable:
@@ -236,10 +200,7 @@ def may_end_learning(
     """Return whether to freeze the rules now. Further learning may give better rules, but leaves
     fewer draws to certify them.
 
-    candidates: orders of outputs from which rules are made, with the counts of all draws.
-    spent: number of draws so far.
-    plan: the budget and the schedule of the pair of inputs.
-    objective: predicts the bound that a rule will certify; rules are chosen by it.
+    candidates: with the counts of all draws.
     """
     if spent < plan.freeze_at and not (
         plan.may_freeze_early(spent) and learning.may_freeze_early(candidates, objective)
@@ -251,25 +212,23 @@ def may_end_learning(
 def learn_by_counting(
     ledger: Ledger,
     counted_learning: CountedLearning,
-    learned: Learned,
+    learned_rules: Learned,
     objective: Objective,
-    observe: Callable[[Counts], None],
+    observe: Callable[[CountedBlocks], None],
 ) -> Learned:
     """Go on learning after the sample buffer is full: count further draws, bet on them, and refit
     the rules from time to time. Return the rules to freeze.
 
-    ledger: records draws and bets.
-    counted_learning: the counts of learning draws so far, to which the new draws are added.
-    learned: rules learned from the sample buffer (the draws that are in memory).
-    objective: predicts the bound that a rule will certify; rules are chosen by this bound.
+    counted_learning: gets the counts of the new draws.
+    learned_rules: rules learned from the sample buffer.
     observe: called with the counts of the blocks between two refits.
     """
     plan, blocks = ledger.plan, 0
     until = plan.next_freeze_check(ledger.spent)
     while True:
-        ledger.set_beliefs(learned.beliefs)
-        ledger.begin_witnesses(learned, counted_learning.selection)
-        measure = counted_learning.measure(learned.portfolio)
+        ledger.set_beliefs(learned_rules.beliefs)
+        ledger.begin_witnesses(learned_rules, counted_learning.selection)
+        measure = counted_learning.measure(learned_rules.portfolio)
         refit_at = plan.next_refit(ledger.spent, until, ledger.point.delta)
         sizes = plan.counting_sizes(ledger.spent, refit_at)
         tallies: list[Tally] = []
@@ -282,19 +241,19 @@ def learn_by_counting(
             totals = list(map(add, totals, addends)) if totals else addends
         blocks += len(tallies)
         rule = measure.portfolio
-        observe(Counts("learning", rule, rule.guesses, tallies))
+        observe(CountedBlocks("learning", rule, rule.guesses, tallies))
         counted_learning.add(totals)
         plan.plan_again(ledger.spent)
         candidates, tables = counted_learning.candidates()
-        now, is_last = replace(objective, coming=ledger.coming), ledger.may_stop
+        now, is_last = replace(objective, future_draws=ledger.future_draws), ledger.may_stop
         is_due, next_until = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
         is_last = is_last or (is_due and may_end_learning(candidates, ledger.spent, plan, now))
         # `until` is the number of draws after which the audit next decides whether to freeze the
         # rules. With a time limit, the budget may have become smaller; then this decision is due
         # after fewer draws than planned before.
         until = next_until if is_due else min(until, next_until)
-        learned = learning.relearn(candidates, now, tables)
+        learned_rules = learning.relearn(candidates, now, tables)
         if is_last:
-            return learned
-        coming = plan.most_until_refit(ledger.spent, ledger.point.delta)
-        counted_learning.make_room(ledger.spent, coming, now)
+            return learned_rules
+        future_draws = plan.most_until_refit(ledger.spent, ledger.point.delta)
+        counted_learning.make_room(ledger.spent, future_draws, now)

@@ -1,14 +1,11 @@
 """Bets against a Rényi or zCDP claim while draws are made (docs/method.md §6).
 
-A witness is a bounded function of the level of an output, together with the stakes of its bets. It
-is fixed before the draws that it bets on. For a pair of means of the function, under d1 and under
-d2, one bettor bets against the first mean and another bettor against the second; a large product of
-their wealths refutes this pair of means. The wealth of the witness is the smallest of these
-products among all pairs of means that the claim allows (`stats.witness.log_wealth`).
-
-Each of 8 witnesses has 1/8 of the initial wealth, whatever the other witnesses have gained. It bets
-on all draws after its beginning. The total wealth is the mean of the wealths of the witnesses: the
-smallest product is chosen for each witness by itself, before the mean is taken.
+A witness is fixed before the draws that it bets on. For a pair of means of it, under d1 and under
+d2, one bettor bets against the first mean and another against the second; a large product of their
+wealths refutes this pair. The wealth of the witness is the smallest product among all pairs that
+the claim allows (`stats.witness.log_wealth`). Each of 8 witnesses has 1/8 of the initial wealth and
+bets on all draws after its beginning. The total wealth is the mean of the wealths of the witnesses,
+each with its own smallest product.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from dpaudit.certificates.certify import mixed_log_wealth
 from dpaudit.certificates.evidence import DivergenceBet
 from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels.level_map import CellCounter, FloatArray, IntArray, LevelMap
-from dpaudit.stats.witness import Witness, most_telling_witness
+from dpaudit.stats.witness import DivergenceWitness, most_telling_witness
 
 # Number of draws after which the first witnesses begin. Two further witnesses begin each time that
 # the number of draws has doubled.
@@ -42,15 +39,14 @@ class _Bet:
     """A witness, with the draws on which it has bet, by level and input."""
 
     level: LevelMap
-    witness: Witness
+    witness: DivergenceWitness
     counts: IntArray
 
 
-class DivergenceBets:
-    """The bets against one claim. Witnesses place them: functions of the output with a stake.
+class WitnessBets:
+    """The bets of witnesses against one claim, with error probability α.
 
     limits: maps each Rényi order to the largest divergence that the claim allows, in nats.
-    alpha: error probability of these bets.
     """
 
     def __init__(self, limits: Mapping[float, float], alpha: float) -> None:
@@ -60,26 +56,18 @@ class DivergenceBets:
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
-        """The maps from outputs to levels, one for each witness that bets. The next draws have to
-        be counted by these levels.
-        """
+        """The level maps of the witnesses that bet, by which the next draws have to be counted."""
         return tuple(bet.level for bet in self._bets)
 
     def is_due(self, spent: int) -> bool:
-        """Return whether new witnesses may begin to bet now. A witness is a function of the output,
-        with stakes for bets on its mean. New witnesses begin at most four times: after 400 draws,
-        and each time that the number of draws has doubled.
-
-        spent: number of draws so far.
-        """
+        """Return whether new witnesses may begin now: at most four times, after 400 draws, and each
+        time that the number of draws has doubled."""
         return self._times < _PAIRS_OF_WITNESSES and spent >= self._next
 
     def begin(self, level: LevelMap, expected: FloatArray, spent: int) -> None:
         """Begin bets by two more witnesses, chosen from all draws so far.
 
-        level: map from outputs to levels.
         expected: (levels, 2), expected draws by level and input.
-        spent: number of draws so far.
         """
         self._next, self._times = 2 * spent, self._times + 1
         for times in _HORIZONS:
@@ -91,16 +79,12 @@ class DivergenceBets:
                 self._bets.append(_Bet(level, witness, counts))
 
     def record(self, tallies: Sequence[Tally]) -> None:
-        """Let every witness bet on further draws.
-
-        tallies: the counts of these draws; one tally for each witness, by its levels.
-        """
+        """Let every witness bet on further draws, one tally by the levels of each witness."""
         for bet, tally in zip(self._bets, tallies, strict=True):
             bet.counts = bet.counts + tally.counts
 
     def record_draws(self, draws: SelectionDraws) -> None:
-        """Bet on draws that are in memory. The caller must do so before it learns anything from
-        them: bets must be fixed in advance."""
+        """Bet on draws in memory, before anything is learned from them."""
         self.record(
             [
                 Tally(by_arm(bet.level(draws.outcomes), bet.level.levels, draws.is_d1))

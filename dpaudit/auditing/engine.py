@@ -1,9 +1,8 @@
 """Run an audit: `run_audit` turns an `AuditSpec` into a result.
 
-The function searches for pairs if the audit asks for a search, opens the journal, loads the
-mechanism (source.py), audits each pair of inputs (pair_audit.py), and assembles an `AuditResult`
-with one certificate per pair (results.py). If a pair refutes the claim, it traces the line that
-leaks.
+It searches for pairs if the audit asks for a search, opens the journal, loads the mechanism
+(source.py), audits each pair of inputs (pair_audit.py), and assembles an `AuditResult` with one
+certificate per pair (results.py). If a pair refutes the claim, it traces the line that leaks.
 """
 
 from __future__ import annotations
@@ -47,28 +46,13 @@ _UNCHECKED = (
 def run_audit(
     spec: AuditSpec, on_progress: Notify | None = None, check: Check | None = None
 ) -> AuditResult:
-    """Run an audit, and return its result.
+    """Run an audit, and return its result: ERROR for a mechanism that cannot be audited. Raise
+    UsageError if it cannot be carried out as asked, such as for a target that does not exist.
 
-    Parameters
-    ----------
-    spec : AuditSpec
-        The audit. If it has a search for pairs, the search is run first.
-    on_progress : callable, optional
-        Called with a Progress after every block of draws.
-    check : callable, optional
-        Called after every block of draws, before the block counts; raises StopAudit to end the
-        audit. A StopAudit that `check`, `on_progress` or a handler of signals raises ends the audit
-        with the result of its bets, if there are draws. Without `check`, a StopAudit passes on.
-
-    Returns
-    -------
-    AuditResult
-        The verdict is ERROR for a mechanism that cannot be audited.
-
-    Raises
-    ------
-    UsageError
-        If the audit cannot be carried out as asked, such as for a target that does not exist.
+    on_progress: called with a Progress after every block of draws.
+    check: called after every block, before the block counts; raises StopAudit to end the audit. A
+        StopAudit that `check`, `on_progress` or a handler of signals raises ends the audit with the
+        result of its bets, if there are draws. Without `check`, a StopAudit passes on.
     """
     if spec.search is None or spec.pairs:
         return _traced(spec, _run(spec, on_progress, check))
@@ -153,18 +137,12 @@ def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
 
 
 def check_attacks(spec: AuditSpec) -> None:
-    """Load the user's own attacks, to find mistakes before the audit.
-
-    Raises the same errors as an audit whose attacks cannot be loaded.
-    """
+    """Load the user's own attacks, and raise the errors of an audit in which this fails."""
     loaded_attacks(spec.statistics, spec.sampling)
 
 
 def check_mechanism(spec: AuditSpec) -> None:
-    """Load the mechanism without drawing, to find mistakes before the audit.
-
-    Raises the same errors as an audit whose mechanism cannot be loaded.
-    """
+    """Load the mechanism without drawing, and raise the errors of an audit in which this fails."""
     if spec.statistics.exact:
         from dpaudit.adapters.pmf import stated_law
 

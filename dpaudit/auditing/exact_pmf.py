@@ -1,9 +1,7 @@
 """Audits without draws, for mechanisms that state the probability of each output (`pmf`).
 
-engine.py calls `exact_certificates` for audits with `exact: true`; recheck.py calls `certify` to
-compute the certificate of a stored result again. The exact ε and δ of each pair of inputs are
-computed from the two output distributions (docs/method.md §10). There are no bounds and no error
-probability.
+The exact ε and δ of each pair of inputs are computed from the two output distributions
+(docs/method.md §10). There are no bounds and no error probability.
 """
 
 from __future__ import annotations
@@ -31,11 +29,8 @@ _UNLIMITED = (
 
 
 def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
-    """Return a certificate for each pair of inputs.
-
-    Raises TargetError for a mechanism that does not state probabilities, or whose probabilities
-    are negative or do not add up to 1.
-    """
+    """Return a certificate for each pair of inputs. Raise TargetError for a mechanism that does not
+    state probabilities, or whose probabilities are negative or do not add up to 1."""
     answers = _answers(spec)
     return tuple(
         replace(
@@ -51,11 +46,9 @@ def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
 
 
 def certify_laws(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCertificate:
-    """Return the certificate of one pair of inputs: the exact ε and δ of the two output
-    distributions.
+    """Return the certificate of a pair: the exact ε and δ of its two output distributions.
 
     claim: the claim for one output.
-    pair: description of the pair.
     table: rows (output in words, probability under d1, probability under d2).
     """
     p = {index: of_d1 for index, (_, of_d1, _) in enumerate(table)}
@@ -68,7 +61,7 @@ def certify_laws(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> Exa
     by_mass = claim.counts_single_outputs and violating.outcomes
     refuted = any(exact.exceeds_point(p, q, point.epsilon, point.delta) for point in claim.points())
     if claim.counts_single_outputs:
-        refuted = exact.exceeds(violating.ahead, point.delta)
+        refuted = exact.exceeds(violating.mass, point.delta)
     return ExactCertificate(
         pair=pair,
         point=point,
@@ -76,7 +69,7 @@ def certify_laws(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> Exa
         epsilon=exact.epsilon(p, q).epsilon,
         epsilon_lower=at_delta.epsilon,
         delta_lower=exact.delta(p, q, point.epsilon),
-        probabilistic_delta=violating.ahead,
+        probabilistic_delta=violating.mass,
         event=_event(violating if by_mass else at_delta.event, table),
         law=tuple(table),
     )
@@ -94,9 +87,9 @@ def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
 
 
 def _event(event: exact.Event, table: Sequence[LawRow]) -> ExactEvent | None:
-    if not event.outcomes or event.ahead == event.behind:
+    if not event.outcomes or event.mass == event.other_mass:
         return None
-    probabilities = (event.ahead, event.behind)
+    probabilities = (event.mass, event.other_mass)
     d1, d2 = probabilities if event.guess == "d1" else reversed(probabilities)
     names = tuple(table[index][0] for index in event.outcomes)
     kinds = [name for name in names if name.startswith(RAISED)]

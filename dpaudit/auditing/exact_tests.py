@@ -1,10 +1,6 @@
 """Choose, from a claim and learning draws, the rules, the single outputs and the witness that the
-exact tests use.
-
-A rule guesses d1 or d2, or abstains, at each level of the output. A witness is a bounded function
-of the level that bounds a Rényi divergence from below. An exact test counts only draws that were
-not used to choose its rules (docs/method.md §4).
-"""
+exact tests use (docs/method.md §4). An exact test counts only draws that were not used to choose
+them."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
 from dpaudit.levels.rule_tables import evidence_of
 from dpaudit.stats.betting import h_of
-from dpaudit.stats.witness import Witness, most_telling_witness
+from dpaudit.stats.witness import DivergenceWitness, most_telling_witness
 
 _CONTINUOUS = (
     "outputs hardly ever repeat, so single outputs cannot be counted: the audit tests the "
@@ -38,10 +34,8 @@ def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:
 def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...]:
     """Return the rules of a portfolio in the form that the exact test takes.
 
-    portfolio: the rules.
-    is_one: True: return only the main rule, with the whole error probability. This is for the
-        probabilistic definition of DP, whose exact test counts single outputs and not rules. False:
-        return all rules, each with its own share of the error probability.
+    is_one: whether to return only the main rule, with the whole error probability, as for the
+        probabilistic definition of DP, whose exact test counts single outputs and not rules.
     """
     rules = [
         FrozenRule(
@@ -81,12 +75,10 @@ def strongest_rule(
 def early_rule(
     rules: Sequence[tuple[int, Portfolio]], selection: SelectionDraws, sizes: Iterable[int]
 ) -> tuple[Portfolio, list[Tally]]:
-    """Return an early rule, and counts of all later draws by its levels, block by block.
-
-    The rule is the latest that was learned from at most half of the draws, or else the first.
+    """Return the latest rule that was learned from at most half of the draws, or else the first,
+    and the tallies of all later draws by its levels, block by block.
 
     rules: each with the number of draws that it was learned from.
-    selection: all draws.
     sizes: number of draws of each block.
     """
     early = [rule for rule in rules if 2 * rule[0] <= selection.size] or rules[:1]
@@ -101,50 +93,39 @@ def early_rule(
 
 
 def telling_witness(
-    claim: PrivacyClaim, learned: Learned, selection: SelectionDraws, coming: int, alpha: float
-) -> Witness | None:
-    """Return the witness for the exact test of a Rényi divergence.
+    claim: PrivacyClaim,
+    learned_rules: Learned,
+    selection: SelectionDraws,
+    future_draws: int,
+    alpha: float,
+) -> DivergenceWitness | None:
+    """Return the witness for the exact test of a Rényi divergence (docs/method.md §6), with its
+    order and direction: the one whose bound is expected to exceed the largest divergence that the
+    claim allows by the most. Return None if none is expected to exceed it, or if the claim limits
+    none.
 
-    A witness is a bounded function of the level. Its means under the two inputs bound a Rényi
-    divergence from below (docs/method.md §6); the witness records the order and the direction of
-    this divergence. Of all witnesses, return the one whose bound is expected to exceed the most the
-    largest divergence that the claim allows. Return None if no bound is expected to exceed it, or
-    if the claim limits no Rényi divergence.
-
-    claim: the claim to test.
-    learned: the result of learning; it has the draws that are expected at each level.
-    selection: the learning draws.
-    coming: number of draws to certify with.
+    future_draws: number of draws to certify with.
     alpha: error probability of the exact tests; the test of the witness takes one half of it, the
         test of rules the other half.
     """
     limits = dict(claim.divergences())
-    expected = learned.expected_by_joint_level(selection) if limits else None
+    expected = learned_rules.expected_by_joint_level(selection) if limits else None
     if expected is None:
         return None
-    return most_telling_witness(expected, limits, coming, alpha / 2)
+    return most_telling_witness(expected, limits, future_draws, alpha / 2)
 
 
 def single_outputs(
     claim: PrivacyClaim, selection: SelectionDraws, point: ProfilePoint
 ) -> SingleOutputs | None:
     """Return the single outputs to test for the probabilistic definition of DP. Return None for any
-    other definition, and if outputs do not repeat, so that single outputs cannot be counted.
-
-    claim: the claim to test.
-    selection: the learning draws.
-    point: the point (ε, δ) that is tested.
-    """
+    other definition, and if outputs do not repeat."""
     if not (claim.counts_single_outputs and has_atoms(selection)):
         return None
     return choose_single_outputs(selection, point)
 
 
 def not_counted(claim: PrivacyClaim, singles: SingleOutputs | None) -> list[str]:
-    """Return a warning if the claim uses the probabilistic definition of DP, whose test counts
-    single outputs, but no single output can be counted because outputs do not repeat. Otherwise
-    return an empty list.
-
-    singles: the single outputs to test; None if there are none.
-    """
+    """Return a warning if the claim's test counts single outputs, but there are none to count since
+    outputs do not repeat; otherwise an empty list."""
     return [_CONTINUOUS] if claim.counts_single_outputs and singles is None else []

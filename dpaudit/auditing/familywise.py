@@ -1,8 +1,9 @@
 """Families of audits that share one false-alarm probability (docs/method.md §9, "Familywise").
 
-`together` gives each audit an equal share of the family's probability α. An audit refutes its claim
-alone if its p-value is at most this share. When all audits have ended, `settled` applies Holm's
-procedure to the p-values, which may refute further claims. cli/ and config/ call these functions.
+`together` gives each audit an equal share of α. An audit refutes its claim alone if its p-value is
+at most this share. When all audits have ended, `settled` applies Holm's procedure to the p-values,
+which may refute further claims. The level of an audit is the largest p-value that refutes its
+claim.
 """
 
 from __future__ import annotations
@@ -26,14 +27,12 @@ from dpaudit.errors import Name, UsageError
 
 
 def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
-    """Return the audits as a family: each has an equal share of the false-alarm probability.
+    """Return the audits as a family of this name, each with an equal share of the false-alarm
+    probability; exact audits, which make no draws, are unchanged. An audit stops early only at its
+    own share, since Holm's procedure may not refute with a larger p-value.
 
-    Exact audits make no draws and are returned unchanged. An audit stops early only if its p-value
-    is at most its own share. A p-value between this share and the whole α is not enough, since
-    Holm's procedure may not refute with it.
-
-    name: name of the family.  Raises UsageError for audits of different confidence, and for shares
-    that are too small for a float, and for more than 100,000 audits.
+    Raises UsageError for audits of different confidence, for shares that are too small for a float,
+    and for more than 100,000 audits.
     """
     members = [spec for spec in specs if not spec.statistics.exact]
     confidences = sorted({spec.statistics.confidence for spec in members})
@@ -64,9 +63,6 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
 def share_of(confidence: float, size: int) -> float:
     """Return the confidence of one audit of a family, rounded up: 1 - (1 - confidence) / size.
 
-    confidence: confidence of the family.
-    size: number of audits in the family.
-
     >>> share_of(0.95, 5)
     0.99
     """
@@ -77,19 +73,16 @@ def share_of(confidence: float, size: int) -> float:
 
 
 def is_open(result: AuditResult) -> bool:
-    """Return whether the claim of an audit may still be refuted: the audit alone does not refute
-    it, but Holm's procedure may do so when all audits of the family have ended.
-    """
+    """Return whether Holm's procedure may still refute the claim of an audit that does not refute
+    it alone."""
     family = result.family
     is_small = family is not None and result.p_value <= 1 - family.confidence
     return is_small and result.verdict is Verdict.NO_VIOLATION_FOUND
 
 
 def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return the results of families of audits after Holm's procedure, when all audits have ended.
-    The procedure sets the level of each audit: the largest p-value that refutes its claim. Audits
-    of a family that are missing in `results` count as not refuted.
-    """
+    """Return the results of families after Holm's procedure, when all audits have ended. Audits of
+    a family that are missing in `results` count as not refuted."""
     final = list(results)
     members: dict[str, list[tuple[int, Family]]] = {}
     for index, result in enumerate(results):
@@ -105,13 +98,12 @@ def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float, size: int) -> list[float]:
-    """Return a level for each p-value: Holm's procedure rejects a hypothesis if its p-value is at
-    most its level. In rising order of the p-values, the levels are alpha/size, alpha/(size-1), and
-    so on up to the first hypothesis that is not rejected; all later ones get the same level.
+    """Return the level of each p-value by Holm's procedure. In rising order of the p-values, the
+    levels are alpha/size, alpha/(size-1), and so on up to the first hypothesis that is not
+    rejected; all later ones get the same level.
 
     alpha: upper limit for the probability that any true hypothesis is rejected.
-    size: number of all hypotheses, at least the number of p-values. A hypothesis without a p-value
-        is not rejected.
+    size: number of all hypotheses, with or without a p-value.
 
     >>> [round(level, 4) for level in holm_levels([0.01, 0.04, 0.03], 0.05, 3)]
     [0.0167, 0.025, 0.025]
@@ -135,9 +127,8 @@ def _multipletests() -> Callable[..., Any]:
 
 
 def unsettled(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return the results of a family whose audits have not all ended. The level of each audit
-    (largest p-value that refutes its claim) is its equal share of the error probability.
-    """
+    """Return the results of a family whose audits have not all ended: each level is an equal
+    share."""
     return [
         result if result.family is None else _settled(result, result.family, 1 - result.confidence)
         for result in results

@@ -1,6 +1,6 @@
 """The options of a file about mechanism, inputs, claim and batch, and those of a run.
 
-No record holds these options: only their declarations are used. options.py has those of an audit.
+No record holds them: only their declarations are used. options.py has those of an audit.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from dpaudit.auditing.option import (
+from dpaudit.auditing.option_values import (
     Option,
     Words,
     about_audit,
@@ -43,7 +43,7 @@ def _arguments(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-class Inputs:
+class InputOptions:
     """The options of a file about inputs and claim. Only their declarations are used."""
 
     d1: Annotated[
@@ -156,7 +156,7 @@ class Inputs:
     ]
 
 
-class Mechanism:
+class MechanismOptions:
     """The options of one mechanism. Only their declarations are used."""
 
     mechanism: Annotated[
@@ -285,7 +285,7 @@ class Mechanism:
     ]
 
 
-class Batch:
+class BatchOptions:
     """The option of a whole configuration file. Only its declaration is used."""
 
     familywise: Annotated[
@@ -299,7 +299,7 @@ class Batch:
     ] = False
 
 
-class Run:
+class RunOptions:
     """The options of a run, which are no keys of files. Only their declarations are used."""
 
     json: Annotated[
@@ -356,7 +356,7 @@ class Run:
     debug: Annotated[bool, about_output("Show the code and the traceback of every error.")] = False
 
 
-class Tracing:
+class TracingOption:
     """The option of an audit about its trace. Only its declaration is used."""
 
     no_trace: Annotated[

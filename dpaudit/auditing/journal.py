@@ -1,15 +1,12 @@
 """Journals: every draw of an audit is recorded on disk, so that an interrupted run can continue.
 
-engine.py opens a journal and draws through it. A chunk is a unit of sampling, usually one block of
-draws. A journal first returns the recorded chunks; then it draws new ones, and records each before
-it returns it. Readings of the clock are recorded, too. The audit recomputes everything else, and so
-makes the same decisions as the interrupted run: each record has a digest of the state of the
-bettors (strategies that bet against the claim), which must be equal when the record is repeated.
-The guide for users is docs/guides/journal.md.
+engine.py draws through a journal. It first returns the recorded chunks, each usually one block of
+draws; then it draws new ones, and records each before it returns it. Readings of the clock are
+recorded, too. The audit recomputes everything else, and so makes the same decisions: each record
+has a digest of the state of the bettors, which must be equal when the record is repeated.
 
-A record is a line: the CRC-32 of a JSON text as 8 hexadecimal digits, a space, and the text.
-msgspec converts records to JSON values and back; arrays are base64 texts. Nothing is pickled, so
-reading a journal runs no code.
+A record is a line: the CRC-32 of a JSON text as 8 hexadecimal digits, a space, and the text; arrays
+are base64 texts. Nothing is pickled, so reading a journal runs no code.
 """
 
 from __future__ import annotations
@@ -47,7 +44,7 @@ from dpaudit.errors import Given, JournalError, MechanismError, Name, UsageError
 from dpaudit.outcomes import Outcomes
 from dpaudit.outcomes.long_table import LongTable
 from dpaudit.outcomes.tables import Table, TimedOutcomes
-from dpaudit.sampling.chunks import Chunk, Counted, Drawn, Learning, Probe, ToCount, ToTime
+from dpaudit.sampling.chunks import Chunk, Drawn, Learning, LevelCounts, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Drawer
 from dpaudit.version import __version__
 
@@ -129,7 +126,7 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True, tag="session"):
 
 class Start(Struct, frozen=True, forbid_unknown_fields=True, tag="start"):
     """Written before a process draws a chunk by itself, since the mechanism may end the process,
-    and after a worker process has died while it drew a chunk."""
+    and after a worker process has died while it drew one."""
 
     name: str
 
@@ -149,7 +146,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, tag="step"):
     state: str
     probe: Probe | None = None
     learning: Learning | None = None
-    counted: Counted | None = None
+    counted: LevelCounts | None = None
     value: Any = None
 
     @property
@@ -165,11 +162,8 @@ Record = Header | Session | Start | Step | Close
 
 
 class FileJournal(Journal):
-    """A journal in a file that is locked, so that no other process can write to the file.
-
-    A run that continues the journal computes the recorded steps again. Methods raise JournalError
-    if a result differs from the record.
-    """
+    """A journal in a file that no other process can write to. A run that continues it computes the
+    recorded steps again, and raises JournalError if a result differs from the record."""
 
     def __init__(self, spec: AuditSpec, file: JournalFile) -> None:
         super().__init__(spec)
@@ -300,7 +294,7 @@ class FileJournal(Journal):
             self._state,
             result if isinstance(result, Probe) else None,
             result if isinstance(result, Learning) else None,
-            result if isinstance(result, Counted) else None,
+            result if isinstance(result, LevelCounts) else None,
             value,
         )
         self._file.append(step)
@@ -336,10 +330,8 @@ class FileJournal(Journal):
 
 @contextmanager
 def opened_journal(spec: AuditSpec) -> Iterator[Journal]:
-    """Open the journal of an audit, or begin a new journal; close it at the end of the block.
-
-    Raises JournalError as `JournalFile` and `continued` do, and for a journal that exists although
-    `resume` is false.
+    """Open the journal of an audit, or begin a new one; close it at the end of the block. Raise
+    JournalError as `JournalFile` and `continued` do, and for an existing journal unless `resume`.
     """
     with closing(JournalFile(journal_path(spec.journaling.journal or "", spec.name))) as file:
         match next(file.read(), None):
@@ -359,11 +351,8 @@ def opened_journal(spec: AuditSpec) -> Iterator[Journal]:
 
 
 def continued(spec: AuditSpec, begun: Begun, path: Path) -> AuditSpec:
-    """Return the audit that continues the journal or search in the file at `path`. It has the
-    recorded seed if its own was drawn at random.
-
-    Raises JournalError for another release of dpaudit or another request.
-    """
+    """Return the audit that continues the file at `path`, with the recorded seed if its own was
+    drawn at random. Raise JournalError for another release of dpaudit or another request."""
     if begun.dpaudit != __version__:
         raise _foreign(path, f"was started by dpaudit {begun.dpaudit}, this is {__version__}")
     if isinstance(spec.sampling.seed, DrawnSeed):
@@ -375,11 +364,8 @@ def continued(spec: AuditSpec, begun: Begun, path: Path) -> AuditSpec:
 
 
 def check_free(specs: Sequence[AuditSpec]) -> None:
-    """Check the journals of several audits before anything is drawn.
-
-    Raises UsageError for two audits that would share a journal, and JournalError for a journal that
-    exists although `resume` is false.
-    """
+    """Check the journals of several audits before anything is drawn. Raise UsageError for two
+    audits that would share one, and JournalError for a journal that exists unless `resume`."""
     taken: set[Path] = set()
     for spec in specs:
         if spec.journaling.journal is None or spec.statistics.exact:
@@ -395,13 +381,11 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
 
 
 class JournalFile:
-    """The open file of a journal. Until `close`, no other process can open it for writing. Opening
-    removes an incomplete last record.
+    """The open file of a journal, which no other process can open for writing until `close`.
+    Opening removes an incomplete last record. Raise JournalError for a file that another process
+    has open, that cannot be written, that is damaged before its end, or that is no journal.
 
     existed: whether the file existed before, even if empty.
-
-    Raises JournalError for a file that another process has open, that cannot be written, that is
-    damaged before its end, or that is no journal.
     """
 
     def __init__(self, path: Path) -> None:
@@ -442,11 +426,8 @@ class JournalFile:
                 raise _foreign(self.path, f"has a record of another format ({error})") from error
 
     def append(self, record: Record) -> None:
-        """Write a record to the file. Sync the file if the last sync was long ago: at least 0.5 s,
-        and 100 times the duration of a sync.
-
-        A crash of this process does not lose the record; a power failure may, until the next sync.
-        """
+        """Write a record to the file. Sync the file if the last sync was at least 0.5 s and 100
+        times the duration of a sync ago: only a power failure may lose the records since then."""
         text = to_json(record)
         left = memoryview(b"%08x %b\n" % (zlib.crc32(text), text))
         with guarded(self.path):
@@ -480,9 +461,7 @@ class JournalFile:
 
 def journal_path(folder: Folder, name: str) -> Path:
     """Return the path of the journal of the audit `name`; different names have different paths.
-
-    folder: the folder of journals, which need not exist. Raises UsageError if it is a file.
-    """
+    Raise UsageError if `folder` is a file; it need not exist."""
     with guarded(Path(folder)):
         if not os.fspath(folder) or (Path(folder).exists() and not Path(folder).is_dir()):
             why = f"={os.fspath(folder)!r} must name a folder, which need not exist"
@@ -496,10 +475,8 @@ def journal_path(folder: Folder, name: str) -> Path:
 
 
 def remove(folder: Folder, name: str) -> None:
-    """Remove the journal of the audit `name`, and the result of the audit's search.
-
-    Files that do not exist, or that another process uses, are skipped.
-    """
+    """Remove the journal of the audit `name`, and the result of its search, unless another process
+    uses them."""
     path = journal_path(folder, name)
     with suppress(FileNotFoundError), path.open("r+b") as file:
         if not _lock(file.fileno()):
@@ -632,9 +609,9 @@ def _name(chunk: Chunk[Any]) -> str:
     if not isinstance(chunk, ToCount) or chunk.key[-1] != 0:
         return name
     rules = chunk.measure.portfolio
-    accused = () if chunk.measure.atoms is None else chunk.measure.atoms.words
+    words = () if chunk.measure.atoms is None else chunk.measure.atoms.words
     events = [
         (rule.words(1), rule.words(-1), rule.share, rule.point, guesses.tolist())
         for rule, guesses in zip(rules.rules, rules.all_guesses, strict=True)
     ]
-    return f"{name} {digest((events, accused))}"
+    return f"{name} {digest((events, words))}"

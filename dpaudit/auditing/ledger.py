@@ -1,9 +1,7 @@
 """The record of a pair's draws and bets.
 
-pair_audit.py and counted_learning.py record every block of draws in a `Ledger`. Bettors stake
-wealth on the guesses of rules, and witnesses bet on the mean of a function of the output
-(docs/method.md §4 and §6). A tally is the (levels, 2) array of counts of draws by level and input.
-A confirmation is the exact test that follows a refutation by bets.
+pair_audit.py and counted_learning.py record every block of draws in a `Ledger`, which places the
+bets of bettors and of witnesses on it (docs/method.md §4 and §6).
 """
 
 from __future__ import annotations
@@ -29,12 +27,12 @@ from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally
 from dpaudit.levels.portfolio import Learned, Portfolio
-from dpaudit.sampling.chunks import Counted, Failures, Head, Measure, Probe, ToCount, ToTime
+from dpaudit.sampling.chunks import Failures, Head, LevelCounts, Measure, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Drawer
 from dpaudit.stats.betting import Beliefs
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.divergence_bets import DivergenceBets
+    from dpaudit.auditing.divergence_bets import WitnessBets
 
 # Indices of the stages of a pair. Each chunk of draws has a random stream of its own, selected by
 # (index of the pair, index of the stage, index of the chunk).
@@ -50,7 +48,7 @@ class Checkpoint:
 
     blocks: number of blocks.
     refuted_after: as in `Ledger`.
-    divergence_bets: the bets against a Rényi divergence; None if there are none.
+    divergence_bets: None if there are none.
     """
 
     blocks: int
@@ -61,18 +59,16 @@ class Checkpoint:
 class Ledger:
     """The draws and bets of one pair, block by block, from which the certificate is computed.
 
-    spec, number, plan: the audit, the index of the pair in it, and the schedule of the pair.
+    number: the index of the pair in the audit.
     probe: what the first calls showed, such as the duration of a draw.
     drawer: makes the draws of chunks, one block each.
-    point: the point (ε, δ) of the claim that is bet against.
-    wealth: the bettors' wealth.
+    point: the point that is bet against.
     needed: the wealth at which the claim is refuted.
     rounds: the bettors' beliefs, in the order of their use.
     blocks: the tally of each block so far.
     heads: the first draws of each counted block, to find blocks that repeat earlier draws.
     failures: exceptions among the draws.
     warnings: reasons to doubt the draws so far.
-    spent: number of draws so far.
     refuted_after: number of draws after which a bet refuted the claim; None if no bet has.
     checkpoint: the state after the last block, which an exception at any moment leaves whole; None
         before the first block.
@@ -102,20 +98,18 @@ class Ledger:
         self.checkpoint: Checkpoint | None = None
 
     def set_point(self, point: ProfilePoint) -> None:
-        """Set the point (ε, δ) of the claim that bets try to refute, and reset the wealth of the
-        bettors. This is allowed only before the first bet.
-        """
+        """Set the point to bet against, and reset the wealth; only before the first bet."""
         self.point = point
         share = EARLY_BETTING_SHARE if self.ends_by_bets else BETTING_SHARE
         limits = dict(self.spec.tested.divergences())
         share = share / 2 if limits else share
         self.wealth = Wealth(point, share * self.spec.alpha)
         self.needed = 1 / (share * self.spec.alpha)
-        self.divergences: DivergenceBets | None = None
+        self.divergences: WitnessBets | None = None
         if limits:  # the claim is about a Rényi divergence
-            from dpaudit.auditing.divergence_bets import DivergenceBets
+            from dpaudit.auditing.divergence_bets import WitnessBets
 
-            self.divergences = DivergenceBets(limits, share * self.spec.alpha)
+            self.divergences = WitnessBets(limits, share * self.spec.alpha)
 
     @property
     def ends_by_bets(self) -> bool:
@@ -124,10 +118,8 @@ class Ledger:
 
     @property
     def may_stop(self) -> bool:
-        """Whether a bet has refuted the claim and the run may now end early. It may not if the user
-        asked for the full budget (`full`), or if a refutation by bets needs a confirmation by the
-        exact test and the budget has no room for it.
-        """
+        """Whether a bet has refuted the claim and the run may now end: not if the user asked for
+        the full budget, or if a confirmation is needed and does not fit in it."""
         return self.refuted_after is not None and self._can_confirm(0)
 
     @property
@@ -142,8 +134,8 @@ class Ledger:
 
     @property
     def target(self) -> int | None:
-        """Number of draws at the end of the run, with the confirmation if bets have refuted the
-        claim; None if the budget is not known yet."""
+        """Number of draws at the end of the run, with a confirmation if it is due; None before the
+        budget is known."""
         plan, first = self.plan, self.refuted_after
         if first is not None and not self.spec.sampling.full:
             if self.ends_by_bets:
@@ -153,10 +145,9 @@ class Ledger:
         return plan.budget if plan.is_final else None
 
     @property
-    def coming(self) -> int:
-        """Number of draws on which the next rules will be tested: the draws of the confirmation if
-        bets have refuted the claim and the run may end early, else the remaining budget.
-        """
+    def future_draws(self) -> int:
+        """Number of draws on which the next rules will be tested: those of the confirmation if it
+        is due, else the remaining budget."""
         if self.may_stop:
             return self.plan.confirming(self.spent)
         return max(self.plan.budget - self.spent, 1)
@@ -174,29 +165,22 @@ class Ledger:
         self.rounds.append(beliefs)
         self.wealth.believe(beliefs)
 
-    def begin_witnesses(self, learned: Learned, selection: SelectionDraws) -> None:
+    def begin_witnesses(self, learned_rules: Learned, selection: SelectionDraws) -> None:
         """Start witnesses against a divergence of the claim, which bet on all draws from now on. Do
         nothing if the claim bounds none or is refuted, or if it is too early for more witnesses.
 
-        learned: rules from all draws so far.
-        selection: the draws in the sample buffer.
+        learned_rules: rules from all draws so far.
         """
         bets = self.divergences
         if bets is None or self.refuted_after is not None or not bets.is_due(self.spent):
             return
-        expected = learned.expected_by_joint_level(selection)
+        expected = learned_rules.expected_by_joint_level(selection)
         if expected is not None:
-            bets.begin(learned.portfolio.level, expected, self.spent)
+            bets.begin(learned_rules.portfolio.level, expected, self.spent)
 
     def bet_and_release(self, fresh: FreshDraws, rule: Portfolio | None) -> SelectionDraws:
-        """Bet on a block of draws, and return its draws, to learn from.
-
-        Bets are evaluated several times within the block. If one ends the run, later draws of the
-        block are not returned.
-
-        fresh: the draws of the block, which nothing has been learned from.
-        rule: the rules to bet with; None: do not bet.
-        """
+        """Bet on a block of draws with `rule`, if any, and return its draws, to learn from. If a
+        bet within the block ends the run, later draws of the block are not returned."""
         if rule is None:
             released = fresh.release()
             total = Tally(released.arms[None])
@@ -220,11 +204,11 @@ class Ledger:
         return first + 1 if self._can_confirm(draws) else len(looks)
 
     def time_draws(self, measure: Measure) -> None:
-        """Measure the number of draws per second, with all workers running, for the plan.
+        """Measure the draws per second with all workers, for the plan.
 
         These draws are used for nothing else: their number depends on their durations, which may
-        depend on their outputs, so counting them could bias a test. The speed cannot be measured in
-        learning blocks: they are small, and each waits until the block before it is evaluated.
+        depend on their outputs, so counting them could bias a test. Learning blocks are too small
+        to measure, and each waits until the block before it is evaluated.
         """
         plan = self.plan
         chunks = (
@@ -237,15 +221,14 @@ class Ledger:
 
     def draw_and_bet(
         self, stage: Stage, sizes: Iterable[int], measure: Measure, first: int = 0
-    ) -> Iterator[Counted]:
-        """Draw and count blocks. Record and yield each block, and bet on it, except in a
-        confirmation. End early if a bet refutes the claim and the budget has room for one.
+    ) -> Iterator[LevelCounts]:
+        """Draw and count blocks of a stage. Yield each block, and bet on it, except in a
+        confirmation. End early if a bet refutes the claim and the budget has room for a
+        confirmation.
 
-        stage: the stage of the draws, such as "learning".
         sizes: number of draws of each block.
         measure: the rules that count the draws.
-        first: index of the first block among the blocks of the stage; the index selects the random
-            stream of a block.
+        first: index of the first block in the stage, which selects the random streams.
         """
         is_bet_on = stage != "confirmation"
         if is_bet_on and self.divergences is not None:
@@ -281,25 +264,25 @@ class Ledger:
         self.checkpoint = Checkpoint(len(self.blocks), self.refuted_after, bets)
         self._notify(self)
 
-    def _can_confirm(self, coming: int) -> bool:
-        """Return whether a refutation after `coming` more draws would end the run."""
-        room = self.plan.budget - self.spent - coming
+    def _can_confirm(self, future_draws: int) -> bool:
+        """Return whether a refutation after `future_draws` more draws would end the run."""
+        room = self.plan.budget - self.spent - future_draws
         has_room = self.ends_by_bets or room >= self.plan.limits.confirming
         return has_room and not self.spec.sampling.full
 
     def evidence(self) -> Evidence:
-        """Return what the bets show up to the last whole block, without an exact test.
+        """Return what the bets show up to the last whole block, without an exact test. Raise
+        ValueError before the first block.
 
         Wealth that is bet against each ε of a grid bounds ε at all moments together (docs/method.md
-        §4), so the bound is valid whatever decided the moment: an exception may have interrupted
-        the run anywhere. Raises ValueError before the first block.
+        §4), so the bound is valid wherever an exception has interrupted the run.
         """
         spec, plan, recorded = self.spec, self.plan, self.checkpoint
         if recorded is None:
             raise ValueError("no block was drawn")
         blocks = tuple(self.blocks[: recorded.blocks])
         rounds = 1 + max((block.round for block in blocks if block.round is not None), default=-1)
-        learned = sum(block.draws for block in blocks if block.stage == "learning")
+        learning_draws = sum(block.draws for block in blocks if block.stage == "learning")
         draws = sum(block.draws for block in blocks)
         return Evidence(
             point=self.point,
@@ -315,7 +298,7 @@ class Ledger:
             rounds=tuple(self.rounds[:rounds]),
             divergences=tuple(spec.tested.divergences()),
             blocks=blocks,
-            counted=max(0, learned - plan.buffer_until),
+            counted=max(0, learning_draws - plan.buffer_until),
             refuted_after=recorded.refuted_after,
             divergence_bets=recorded.divergence_bets,
             illustration=Tally.empty(len(_NO_RULE.guesses)),

@@ -1,10 +1,9 @@
-"""All options of an audit, one declaration each.
+"""All options of an audit, one declaration each (option_values.py).
 
-An option is a field of a record: its name, type, default and `Help` (option.py). From these
-declarations follow, by iteration, the flags of the commands, the keys of configuration files and
-their JSON schema, the defaults and checks of an `AuditSpec`, and the page docs/options.md. The
-keywords of Python are written out in api.py, and a test compares them. A new option is a field here
-and, for Python, a keyword there.
+From these declarations follow the flags of the commands, the keys of configuration files and their
+JSON schema, the defaults and checks of an `AuditSpec`, and the page docs/options.md. The keywords
+of Python are written out in api.py, and a test compares them. A new option is a field here and, for
+Python, a keyword there.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 from msgspec import Meta
 
 from dpaudit.auditing.file_options import (
-    Batch,
-    Inputs,
-    Mechanism,
-    Run,
-    Tracing,
+    BatchOptions,
+    InputOptions,
+    MechanismOptions,
+    RunOptions,
+    TracingOption,
     claim_options,
 )
-from dpaudit.auditing.option import (
+from dpaudit.auditing.option_values import (
     REFERENCE,
     Option,
     Owner,
@@ -63,9 +62,8 @@ _PROCESSES = int | float | Annotated[str, Meta(pattern=f"^(auto|{REFERENCE})$")]
 
 
 class DefaultSamples(int):
-    """The largest number of draws of an audit for which neither `samples` nor `time` is stated.
-
-    The audit chooses its number from the speed of the mechanism (pace.py).
+    """The largest number of draws of an audit without `samples` and `time`; pace.py chooses the
+    number.
 
     seconds: how long the chosen number of draws may take, for all pairs together.
     """
@@ -79,9 +77,7 @@ class DefaultSamples(int):
 
 
 class DrawnSeed(int):
-    """A seed that dpaudit drew at random because the user asked for `seed: random`. An audit that
-    continues a journal replaces it by the seed in the journal.
-    """
+    """A seed drawn at random for `seed: random`; a continued journal replaces it by its own."""
 
 
 def _outputs(value: Any) -> tuple[Any, ...]:
@@ -93,9 +89,7 @@ def _outputs(value: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """Options that decide how an audit draws. docs/options.md describes each option under the name
-    of its field.
-    """
+    """Options that decide how an audit draws."""
 
     samples: Annotated[
         int,
@@ -186,18 +180,16 @@ class Sampling:
 
     @property
     def draws_ahead(self) -> bool:
-        """Whether worker processes make the draws from the start of the audit, ahead of the
-        learning in this process.
-        """
+        """Whether worker processes draw from the start, ahead of the learning in this process."""
         return not is_serial(self.executor, self.workers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """Options that decide how evidence is computed from draws, and the family of the audit.
+    """Options that decide how evidence is computed from draws.
 
     family: the audits with which this audit shares one false-alarm probability (docs/method.md §9).
-        `confidence` is then 1 minus this audit's share of that probability.
+        `confidence` is then 1 minus this audit's share of it.
     """
 
     confidence: Annotated[
@@ -330,8 +322,7 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journaling:
-    """The options that decide where the draws of an audit are recorded, and whether to continue an
-    earlier run."""
+    """The options that decide where draws are recorded, and whether to continue an earlier run."""
 
     journal: Annotated[
         str | os.PathLike[str] | None,
@@ -398,9 +389,19 @@ def _conflict(*parts: str) -> UsageError:
 
 def _options() -> dict[str, Option]:
     records: tuple[tuple[Any, Owner], ...] = (
-        *((Inputs, "inputs"), (Mechanism, "mechanism"), (None, "claim"), (Sampling, "audit")),
-        *((Statistics, "audit"), (Batch, "file"), (Requirements, "audit"), (Tracing, "audit")),
-        *((Run, "run"), (Journaling, "run")),
+        *(
+            (InputOptions, "inputs"),
+            (MechanismOptions, "mechanism"),
+            (None, "claim"),
+            (Sampling, "audit"),
+        ),
+        *(
+            (Statistics, "audit"),
+            (BatchOptions, "file"),
+            (Requirements, "audit"),
+            (TracingOption, "audit"),
+        ),
+        *((RunOptions, "run"), (Journaling, "run")),
     )
     options: list[Option] = []
     for record, owner in records:
@@ -427,9 +428,8 @@ def owned(*owners: Owner) -> tuple[Option, ...]:
 
 
 def flag_of(name: str) -> str:
-    """Return the command-line flag of an option, such as `--samples` or `-n`. If the option has no
-    flag, return what the help calls its value (TARGET), or its name.
-    """
+    """Return the flag of an option, such as `--samples`; without a flag, what the help calls its
+    value (TARGET), or its name."""
     option = OPTIONS.get(name)
     if option is None:
         return f"--{name}" if len(name) > 1 else f"-{name}"

@@ -1,8 +1,7 @@
 """Choose the options that depend on the speed of a mechanism, if the user stated none.
 
 The number of draws is chosen once, from the speed after the first calls, and from draws that
-nothing else uses (docs/budget.md). pair_audit.py chooses it for an audit, and searching/search.py
-for a search.
+nothing else uses (docs/budget.md).
 """
 
 from __future__ import annotations
@@ -46,9 +45,7 @@ def choose(source: Source, number: int, first: Probe, second: Probe, limits: Dra
     """Choose the number of draws and the end of an audit, unless the user stated them. The request
     and the command of the audit then state them, so that a rerun makes the same choice.
 
-    number: index of the pair of inputs.
     first, second: what the first calls of the pair showed, and the calls after them.
-    limits: limits of memory.
     """
     spec, journal = source.spec, source.journal
     samples = spec.sampling.samples
@@ -123,7 +120,6 @@ def rate_enough(samples: DefaultSamples, pairs: int) -> float:
 def rate_of(draw: Callable[[int], object], first: int, largest: int, enough: float) -> float:
     """Return the draws per second of a mechanism, or a rate of at least `enough`.
 
-    draw: makes a number of draws.
     first, largest: the first and the largest number of draws in one call of `draw`.
     """
     size, spent, rate = first, 0.0, 0.0
@@ -137,10 +133,8 @@ def rate_of(draw: Callable[[int], object], first: int, largest: int, enough: flo
 
 
 def with_chosen_samples(spec: AuditSpec, rate: float) -> AuditSpec:
-    """Return the audit with the number of draws for a rate, in draws per second.
-
-    The request and the command of the audit then state this number, and a note gives the reason.
-    """
+    """Return the audit with the number of draws for a rate, in draws per second. Its request and
+    its command state this number, and a note gives the reason."""
     limit = spec.sampling.samples
     if not isinstance(limit, DefaultSamples):
         return spec
@@ -171,8 +165,7 @@ def _reason(spec: AuditSpec, samples: int, rate: float, *, is_needed: bool) -> s
 
 
 def _rounded(number: float, direction: Callable[[float], int]) -> int:
-    """Return a number rounded to 1, 2 or 5 times a power of ten, down by `math.floor` and up by
-    `math.ceil`.
+    """Return a number rounded to 1, 2 or 5 times a power of ten, in a direction.
 
     >>> _rounded(183_000, math.floor), _rounded(183_000, math.ceil), _rounded(50, math.ceil)
     (100000, 200000, 50)

@@ -1,13 +1,10 @@
-"""The audit of one pair of inputs, d1 and d2, from the first call to the certificate.
-
-The stages follow docs/method.md §4. A rule guesses d1 or d2, or abstains, for each level of the
-output; a portfolio has up to three rules.
+"""The audit of one pair of inputs, from the first call to the certificate (docs/method.md §4).
 
 probe
     The first calls show how large outputs are, and how fast calls are.
 learn
-    Each block of draws is bet on with the rules of earlier blocks, and then kept in a buffer to
-    learn from. When the buffer is full, draws may also be counted only (counted_learning.py).
+    Each block of draws is bet on with the rules of earlier blocks, and then learned from. When the
+    sample buffer is full, draws may also be counted only (counted_learning.py).
 freeze
     A portfolio is fixed.
 certify, or confirm
@@ -42,7 +39,7 @@ from dpaudit.auditing.exact_tests import (
     telling_witness,
 )
 from dpaudit.auditing.ledger import LEARNING, PROBING, Ledger
-from dpaudit.auditing.safeguards import Counts, Kept, safeguards
+from dpaudit.auditing.safeguards import CountedBlocks, KeptDraws, safeguards
 from dpaudit.auditing.schedule import PROBE_CALLS, Plan, limits_for, wants_refit
 from dpaudit.auditing.source import Source
 from dpaudit.certificates.certificate import Certificate, FirstFailure
@@ -54,25 +51,23 @@ from dpaudit.certificates.evidence import (
     Evidence,
     FrozenRule,
 )
-from dpaudit.certificates.fixed_test import STOPPED, FiniteRange, accused
+from dpaudit.certificates.rule_bounds import STOPPED, FiniteRange, suspect_counts
 from dpaudit.draws import SelectionDraws, Tally, pool
 from dpaudit.errors import MechanismError
 from dpaudit.levels.limits import MIN_DRAWS_SLOW
 from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.levels.rare_filter import RareFilter
-from dpaudit.sampling.chunks import Counted, Failures, Measure, Probe, ToLearn, ToProbe
+from dpaudit.sampling.chunks import Failures, LevelCounts, Measure, Probe, ToLearn, ToProbe
 from dpaudit.sampling.executors import LOCAL, WORTHWHILE_SECONDS
 from dpaudit.sampling.sampler import failures_by_arm
-from dpaudit.stats.witness import Witness
+from dpaudit.stats.witness import DivergenceWitness
 
 _Test = Literal["certification", "confirmation"]
 
 
 def probe(source: Source, number: int) -> Ledger:
-    """Make the first calls, and return the ledger of the pair with its plan, without draws.
-
-    number: index of the pair. The options that depend on the speed of the mechanism are chosen.
-    """
+    """Make the first calls, choose the options that depend on their speed, and return the ledger of
+    the pair with this index, without draws."""
     spec, is_single = source.spec, source.sampler.mechanism.interleaved
     source.time.begin(number)
     first = source.first_calls(number)
@@ -120,19 +115,19 @@ class PairAudit:
         self._range = None if declared is None else FiniteRange.of(declared)
 
     def run(self) -> Certificate:
-        """Return the certificate: the counts, bounds and warnings of the pair.
+        """Return the certificate of the pair. Raise MechanismError if all draws are exceptions, if
+        d1 or d2 seems to have the wrong type, or if the draws cannot be independent.
 
-        Learning, certification and their bets have shares of the error probability α of the pair
-        (`certificates.evidence`): bets 0.2 α, the exact test 0.75 α at the planned end and 0.05 α
-        in a confirmation. If bets alone may end the run, they have 0.9 α, and the test 0.1 α.
-
-        Raises MechanismError if all draws are exceptions, if d1 or d2 seems to have the wrong type,
-        or if the draws cannot be independent.
+        The error probability α of the pair is shared (`certificates.evidence`): bets have 0.2 α,
+        the exact test 0.75 α at the planned end and 0.05 α in a confirmation. If bets alone may end
+        the run, they have 0.9 α, and the test 0.1 α.
         """
         try:
-            learned = self._learn()
-            certificate, counts = self._certified(learned)
-            certificate = replace(certificate, attacks=learned.tried, scores=learned.scores)
+            learned_rules = self._learn()
+            certificate, counts = self._certified(learned_rules)
+            certificate = replace(
+                certificate, attacks=learned_rules.tried, scores=learned_rules.scores
+            )
             for safeguard in self._safeguards:
                 certificate = safeguard.judge(certificate, counts)
         except MechanismError as error:
@@ -142,18 +137,18 @@ class PairAudit:
             raise explained from error
         return certificate
 
-    def _certified(self, learned: Learned) -> tuple[Certificate, Counts]:
+    def _certified(self, learned_rules: Learned) -> tuple[Certificate, CountedBlocks]:
         """Freeze, and certify or confirm. Return the certificate, and the counts of its rule."""
         ledger, plan = self._ledger, self._plan
         if ledger.may_stop and ledger.ends_by_bets:
             sizes = (block.draws for block in ledger.blocks)
             rule, tallies = early_rule(self._early_rules, self._selection, sizes)
             return self._ended_by_bets(rule, tallies)
-        measure, witness = self._freeze(learned)
-        total: Counted | None = None
+        measure, witness = self._freeze(learned_rules)
+        total: LevelCounts | None = None
         if not ledger.may_stop:  # else bets have refuted the claim during learning
-            ledger.set_beliefs(learned.beliefs)
-            ledger.begin_witnesses(learned, self._selection)
+            ledger.set_beliefs(learned_rules.beliefs)
+            ledger.begin_witnesses(learned_rules, self._selection)
             total = self._count("certification", plan.certifying_sizes(ledger.spent), measure)
             if not ledger.may_stop:
                 return self._tested("certification", measure, total, witness)
@@ -172,29 +167,31 @@ class PairAudit:
     def _learn(self) -> Learned:
         """Return the rules for certification or, after a refutation by bets, the confirmation."""
         ledger, plan = self._ledger, self._plan
-        learned = self._fill_buffer(None)
+        learned_rules = self._fill_buffer(None)
         if not (ledger.may_stop or plan.is_final):
-            ledger.time_draws(self._measure((learned or self._fit()).portfolio))
+            ledger.time_draws(self._measure((learned_rules or self._fit()).portfolio))
             plan.plan_by_clock(ledger.spent)
-        if learned is not None and ledger.may_stop and ledger.ends_by_bets:
-            self._observe(Kept(self._selection, is_complete=True))
-            return learned
-        learned = self._fit(early=ledger.may_stop)
-        if not (learned.predicts_bound or ledger.may_stop) and plan.extend_buffer():
-            ledger.set_beliefs(learned.beliefs)
-            self._fill_buffer(learned)
-            learned = self._fit(early=ledger.may_stop)
-        self._observe(Kept(self._selection, is_complete=True))
+        if learned_rules is not None and ledger.may_stop and ledger.ends_by_bets:
+            self._observe(KeptDraws(self._selection, is_complete=True))
+            return learned_rules
+        learned_rules = self._fit(early=ledger.may_stop)
+        if not (learned_rules.predicts_bound or ledger.may_stop) and plan.extend_buffer():
+            ledger.set_beliefs(learned_rules.beliefs)
+            self._fill_buffer(learned_rules)
+            learned_rules = self._fit(early=ledger.may_stop)
+        self._observe(KeptDraws(self._selection, is_complete=True))
         if ledger.may_stop:
-            return learned
+            return learned_rules
         plan.plan_again(ledger.spent)
-        may_find_more = not learned.predicts_bound and plan.may_count_after_buffer(ledger.spent)
+        may_find_more = not learned_rules.predicts_bound and plan.may_count_after_buffer(
+            ledger.spent
+        )
         if not may_find_more and ledger.spent >= plan.freeze_at:
-            return learned
-        self._counted_learning = counted = CountedLearning(self._selection, learned)
-        return learn_by_counting(ledger, counted, learned, self._objective(), self._observe)
+            return learned_rules
+        self._counted_learning = counted = CountedLearning(self._selection, learned_rules)
+        return learn_by_counting(ledger, counted, learned_rules, self._objective(), self._observe)
 
-    def _fill_buffer(self, learned: Learned | None) -> Learned | None:
+    def _fill_buffer(self, learned_rules: Learned | None) -> Learned | None:
         """Draw and bet until the sample buffer is full or bets refute; return the last rules."""
         ledger, plan = self._ledger, self._plan
         sizes = enumerate(plan.learning_sizes(ledger.spent), len(ledger.blocks))
@@ -204,13 +201,13 @@ class PairAudit:
         full = self._spec.sampling.full and self._spec.sampling.time is None
         points, ends_by_bets = len(self._claim.points()), ledger.ends_by_bets
         for learning in ledger.drawer(chunks):
-            rule = None if learned is None else learned.portfolio
+            rule = None if learned_rules is None else learned_rules.portfolio
             released = ledger.bet_and_release(learning.fresh, rule)
             self._buffer.append(released)
             ledger.failures += Failures(
                 failures_by_arm(released.outcomes, released.is_d1), learning.failures.first
             )
-            self._observe(Kept(released))
+            self._observe(KeptDraws(released))
             plan.close_buffer_if_due(ledger.spent)
             spent, until = ledger.spent, plan.buffer_until
             if ledger.may_stop or spent >= until:
@@ -218,14 +215,14 @@ class PairAudit:
             if wants_refit(
                 self._learned_from, spent, until, points, full=full, ends_by_bets=ends_by_bets
             ):
-                learned = self._fit()
-                ledger.set_beliefs(learned.beliefs)
-                ledger.begin_witnesses(learned, self._selection)
+                learned_rules = self._fit()
+                ledger.set_beliefs(learned_rules.beliefs)
+                ledger.begin_witnesses(learned_rules, self._selection)
                 if ends_by_bets and (
                     not self._early_rules or spent >= 2 * self._early_rules[-1][0]
                 ):
-                    self._early_rules.append((spent, learned.portfolio.only(0)))
-        return learned
+                    self._early_rules.append((spent, learned_rules.portfolio.only(0)))
+        return learned_rules
 
     def _fit(self, *, early: bool = True) -> Learned:
         selection = self._selection
@@ -233,7 +230,7 @@ class PairAudit:
         if not self._has_point:
             # Choose the point (ε, δ) of the claim to test. These draws may choose it: the claim is
             # tested on later draws, and no bet was made yet.
-            point = best_point(selection, self._claim, self._ledger.coming, attacks)
+            point = best_point(selection, self._claim, self._ledger.future_draws, attacks)
             self._ledger.set_point(point)
             self._has_point = True
         self._learned_from = selection.size
@@ -249,7 +246,9 @@ class PairAudit:
 
     def _objective(self) -> Objective:
         points = several_points(self._claim)
-        return Objective(self._ledger.point, self._ledger.coming, points, reserve=self._reserves)
+        return Objective(
+            self._ledger.point, self._ledger.future_draws, points, reserve=self._reserves
+        )
 
     @property
     def _selection(self) -> SelectionDraws:
@@ -263,20 +262,22 @@ class PairAudit:
         counted = self._counted_learning
         return self._selection if counted is None else counted.kept()
 
-    def _observe(self, draws: Kept | Counts) -> None:
+    def _observe(self, draws: KeptDraws | CountedBlocks) -> None:
         for safeguard in self._safeguards:
             self._ledger.warnings += safeguard.observe(draws)
 
     # Freeze, and certify or confirm
 
-    def _freeze(self, learned: Learned) -> tuple[Measure, Witness | None]:
+    def _freeze(self, learned_rules: Learned) -> tuple[Measure, DivergenceWitness | None]:
         """Fix what the exact test counts, and the witness of a Rényi divergence that it tests."""
         ledger = self._ledger
-        measure = self._measure(learned.portfolio)
+        measure = self._measure(learned_rules.portfolio)
         ledger.warnings += not_counted(self._claim, measure.atoms)
         share = CONFIRMATION_SHARE if ledger.may_stop else CERTIFICATION_SHARE
         alpha = (1 - EARLY_BETTING_SHARE if ledger.ends_by_bets else share) * self._spec.alpha
-        witness = telling_witness(self._claim, learned, self._selection, ledger.coming, alpha)
+        witness = telling_witness(
+            self._claim, learned_rules, self._selection, ledger.future_draws, alpha
+        )
         return measure, witness
 
     def _measure(self, portfolio: Portfolio) -> Measure:
@@ -288,18 +289,18 @@ class PairAudit:
         unseen_filter = None if self._ledger.may_stop else RareFilter.seen(self._learning_draws)
         return Measure(portfolio, singles, declared, seen=unseen_filter)
 
-    def _count(self, stage: _Test, sizes: Iterable[int], measure: Measure) -> Counted:
+    def _count(self, stage: _Test, sizes: Iterable[int], measure: Measure) -> LevelCounts:
         return reduce(add, self._ledger.draw_and_bet(stage, sizes, measure))
 
     # Certificate
 
     def _tested(
-        self, stage: _Test, measure: Measure, total: Counted, witness: Witness | None
-    ) -> tuple[Certificate, Counts]:
+        self, stage: _Test, measure: Measure, total: LevelCounts, witness: DivergenceWitness | None
+    ) -> tuple[Certificate, CountedBlocks]:
         """Return the certificate of a run that the exact test has ended."""
         rule, atoms, tallies = measure.portfolio, measure.atoms, self._ledger.after_learning
         declared = self._declared(total if stage == "certification" else None)
-        counts = Counts(stage, rule, rule.guesses, tallies, self._learning_draws)
+        counts = CountedBlocks(stage, rule, rule.guesses, tallies, self._learning_draws)
         self._observe(counts)
         evidence = replace(
             self._ledger.evidence(),
@@ -308,7 +309,7 @@ class PairAudit:
             method=self._spec.statistics.bound if atoms is None else "probabilistic",
             rules=frozen_rules(rule, is_one=atoms is not None),
             witness=witness,
-            accused=accused(atoms, total.atoms) if atoms and total.atoms else (),
+            accused=suspect_counts(atoms, total.atoms) if atoms and total.atoms else (),
             declared=declared,
             unseen=total.unseen,
             ranges=measure.seen is not None and measure.seen.has_ranges,
@@ -320,7 +321,7 @@ class PairAudit:
 
     def _ended_by_bets(
         self, portfolio: Portfolio, tallies: Sequence[Tally]
-    ) -> tuple[Certificate, Counts]:
+    ) -> tuple[Certificate, CountedBlocks]:
         """Return the certificate of a run that bets have ended; `portfolio` illustrates it."""
         main, guesses = portfolio.main, portfolio.guesses
         counts = sum(tallies, Tally.empty(portfolio.levels)).counts
@@ -335,9 +336,9 @@ class PairAudit:
         )
         self._declared(None)
         certificate = self._certificate(evidence)
-        return certificate, Counts("learning", portfolio, guesses, tallies)
+        return certificate, CountedBlocks("learning", portfolio, guesses, tallies)
 
-    def _declared(self, total: Counted | None) -> tuple[tuple[str, int, int], ...] | None:
+    def _declared(self, total: LevelCounts | None) -> tuple[tuple[str, int, int], ...] | None:
         """Return the draws of each declared output; add a warning if the run ended early."""
         if self._range is None:
             return None

@@ -1,10 +1,9 @@
 """Compute from one trial how many draws an audit needs to refute a claim (`dpaudit plan`).
 
-A trial is a short audit of fixed size, with a seed of its own. It learns an event, and shows how
-probable the event is. The leak is assumed to be in this event: for an output in the event, the odds
-of d1 against d2 are e^(factor · ε), where ε is the claimed value and `factor` the size of the leak,
-such as 1.2. The number of draws then follows from the formulas of underpowered.py, by which
-`--require-power` judges the audit afterwards.
+A trial is a short audit with a seed of its own. It learns an event, and shows how probable it is.
+The leak is assumed to be in this event: the odds of d1 against d2 are e^(factor · ε), where ε is
+the claimed value and `factor` the size of the leak, such as 1.2. The number of draws then follows
+from the formulas of underpowered.py, by which `--require-power` judges the audit afterwards.
 """
 
 from __future__ import annotations
@@ -40,25 +39,9 @@ _SEED_OFFSET = 2**32
 
 
 def trial_of(spec: AuditSpec, draws: int = TRIAL_DRAWS) -> AuditSpec:
-    """Return the trial of an audit.
-
-    Parameters
-    ----------
-    spec : AuditSpec
-        The audit to plan.
-    draws : int, default 100,000
-        Number of draws of the trial, for each pair.
-
-    Returns
-    -------
-    AuditSpec
-        The trial: one process, another seed, and no requirements.
-
-    Raises
-    ------
-    UsageError
-        If no number of draws can be planned, such as for an exact audit.
-    """
+    """Return the trial of an audit: one process, another seed, no requirements, and `draws` draws
+    for each pair. Raise UsageError if no number of draws can be planned, such as for an exact
+    audit."""
     reason = foreseen(replace(spec, sampling=replace(spec.sampling, samples=MAX_SAMPLES)))
     if spec.statistics.exact:
         reason = "an exact audit makes no draws, so there are none to plan"
@@ -83,26 +66,12 @@ def trial_of(spec: AuditSpec, draws: int = TRIAL_DRAWS) -> AuditSpec:
 
 
 def draws_for_leak(certificates: Sequence[Certificate], factor: float, power: float) -> int:
-    """Return the number of draws with which an audit refutes a leak on any pair of inputs.
+    """Return the number of draws of a pair with which an audit refutes a leak, rounded up to three
+    digits. Raise UsageError if no number of draws is known to be enough.
 
-    Parameters
-    ----------
-    certificates : sequence of Certificate
-        The certificates of a trial, one for each pair.
-    factor : float
-        Size of the leak, as a multiple of the claimed ε; above 1.
-    power : float
-        Probability with which the audit refutes the claim, in (0, 1).
-
-    Returns
-    -------
-    int
-        Number of draws of both inputs together, for each pair; rounded up to three digits.
-
-    Raises
-    ------
-    UsageError
-        If no number of draws is known to be enough.
+    certificates: of a trial, one for each pair.
+    factor: size of the leak, as a multiple of the claimed ε; above 1.
+    power: in (0, 1).
     """
     return max(_of_pair(certificate, factor, power) for certificate in certificates)
 
@@ -131,28 +100,13 @@ def draws_for_output(
     points: Sequence[ProfilePoint],
     power: float,
 ) -> int:
-    """Return the number of draws with which an audit refutes the claim by an output of one input.
+    """Return the number of draws of a pair with which an audit refutes the claim by an output that
+    one input gives with a probability and the other never, rounded up to three digits. Raise
+    UsageError if no number of draws is enough.
 
-    Parameters
-    ----------
-    certificates : sequence of Certificate
-        The certificates of a trial, one for each pair.
-    probability : float
-        Probability with which one input gives the output, in (0, 1); the other never gives it.
-    points : sequence of ProfilePoint
-        Points (ε, δ) of the claim; the output has to refute one of them.
-    power : float
-        Probability with which the audit refutes the claim, in (0, 1).
-
-    Returns
-    -------
-    int
-        Number of draws of both inputs together, for each pair; rounded up to three digits.
-
-    Raises
-    ------
-    UsageError
-        If no number of draws is enough.
+    certificates: of a trial, one for each pair.
+    points: the output has to refute one of them.
+    power: in (0, 1).
     """
     numbers = []
     for certificate in certificates:

@@ -1,8 +1,8 @@
 """Recompute a result from its evidence, for `dpaudit report`.
 
 Evidence that contradicts itself cannot be made (`certificates.evidence`), so `recheck` compares it
-with the claim of the result, computes the certificate again, and returns a sentence for each value
-that differs. Private generators yield findings: (name, recorded value, recomputed value).
+with the claim of the result, and computes the certificate again. Private generators yield findings:
+(name, recorded value, recomputed value).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import fields, is_dataclass, replace
 from itertools import chain
 from typing import Any
 
-from dpaudit.auditing.canaries import certify_guesses, guess_numbers, wrong_numbers
 from dpaudit.auditing.canary_scores import rate_of
 from dpaudit.auditing.exact_pmf import certify_laws
 from dpaudit.auditing.exact_tests import several_points
 from dpaudit.auditing.familywise import settled, share_of, unsettled
 from dpaudit.auditing.schedule import limits_for
+from dpaudit.auditing.single_run import certify_guesses, guess_numbers, wrong_numbers
+from dpaudit.certificates.canary_certificate import OneRunCertificate
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.certify import certify
 from dpaudit.certificates.evidence import Evidence
-from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Family, Interrupted, Verdict
 from dpaudit.certificates.wealth import first_refuted
 from dpaudit.claims import PrivacyClaim, compose, group
@@ -46,14 +46,10 @@ Finding = tuple[str, Any, Any]
 
 
 def recheck(result: AuditResult) -> list[str]:
-    """Return a sentence for each value of a result that does not follow from the recorded counts.
+    """Return a sentence for each value of a result that does not follow from the recorded counts;
+    none for a result with the verdict ERROR.
 
-    The recheck cannot show that the draws were made, or that the counts come from draws.
-
-    Returns
-    -------
-    list of str
-        Empty if all values agree, and for a result with the verdict ERROR.
+    This cannot show that the draws were made, or that the counts come from draws.
     """
     if result.verdict is Verdict.ERROR:
         return []
@@ -67,15 +63,11 @@ def recheck(result: AuditResult) -> list[str]:
 
 
 def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list[str]:
-    """Return a sentence for each contradiction in the records of families of audits.
+    """Return a sentence for each contradiction in the records of families of audits (docs/method.md
+    §9), such as a level that does not follow from the p-values by Holm's procedure.
 
-    The audits of a family share one false-alarm probability (docs/method.md §9). For example, the
-    level of an audit, the largest p-value that refutes its claim, must follow from the p-values of
-    the family by Holm's procedure.
-
-    results: results with or without a family.
-    has_ended: whether all audits have ended, so that Holm's procedure was applied. If False, the
-        level of each audit must be an equal share of the family's false-alarm probability.
+    has_ended: whether all audits have ended. If not, each level must be an equal share of the
+        family's false-alarm probability.
     """
     members = [(result, result.family) for result in results if result.family is not None]
     families: dict[str, list[Family]] = {}

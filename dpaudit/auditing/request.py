@@ -1,7 +1,7 @@
-"""The request of an audit: a text and a digest (hash) of each setting that decides its draws.
+"""The request of an audit: a text and a digest of each setting that decides its draws.
 
-journal.py writes the request into the first line of a journal. When a run continues the journal,
-the request of that run must be equal; otherwise `differences` describes what has changed.
+journal.py writes it into the first line of a journal. When a run continues the journal, its request
+must be equal; otherwise `differences` describes what has changed.
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ _FIXED = (
 
 
 def request(spec: AuditSpec) -> Request:
-    """Return the request of an audit: a text and a digest of each option, input and source file
-    that decides its draws and bounds.
-    """
+    """Return the request: each option, input and source file that decides draws and bounds."""
     settings = {
         name: (_words(spec, name, value), digest(value))
         for name, value in _settings(spec).items()
@@ -81,9 +79,8 @@ def request(spec: AuditSpec) -> Request:
 
 
 def differences(then: Request, now: Request) -> str:
-    """Return a description of the differences between an earlier request and the present one, such
-    as `samples was 1,000, is 2,000`; "" if they are equal. Both are of the same release.
-    """
+    """Return what has changed between two requests of one release, such as `samples was 1,000, is
+    2,000`; "" for nothing."""
     # Only files, and a hash seed that the user has fixed, may be in one of the requests alone.
     names = [name for name in then if name in now and then[name][1] != now[name][1]]
     words = "; ".join(_difference(name, then[name][0], now[name][0]) for name in names)

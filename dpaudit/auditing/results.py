@@ -99,10 +99,8 @@ def with_search(result: AuditResult, searched: Searched, seconds: float) -> Audi
 
 
 def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
-    """Return the versions of packages on which a result depends, as {package: version}. An entry
-    PYTHONHASHSEED is added if the user chose a hash seed. scikit-learn is included if an attack of
-    the certificates used trees.
-    """
+    """Return the versions of packages on which a result depends, with scikit-learn if an attack of
+    the certificates used trees, and PYTHONHASHSEED if the user chose one."""
     import scipy
 
     names = {
@@ -124,9 +122,8 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
 
 
 def other_values(spec: AuditSpec) -> tuple[list[str], list[str]]:
-    """Return (warnings, notes) for parameters of the mechanism that have the name of a parameter of
-    the claim, and another value: a warning if it is a default. Claims of a library follow from its
-    mechanism."""
+    """Return (warnings, notes) for parameters of the mechanism with the name of a parameter of the
+    claim, and another value: a warning if it is a default. Claims of a library give none."""
     claim = spec.claim if spec.grouped is None else spec.grouped.claim
     stated = (spec.origin.request or {}).get("settings", {}).get("claim", claim.parameters())
     arguments = {} if spec.claimed_by is not None else arguments_of(spec.target)

@@ -1,10 +1,8 @@
 """The schedule of one pair: number of draws, sizes of blocks, and end of learning.
 
-`Plan` computes the schedule from the budget, or from the clock if the audit has a time limit.
-pair_audit.py and counted_learning.py draw by a plan; recheck.py and underpowered.py compute with
-plans. A block is a group of consecutive draws. Learning draws first fill the sample buffer, whose
-outputs stay in memory; further learning draws are only counted. The freeze ends learning: later
-draws are counted for the exact test (docs/method.md §4).
+`Plan` computes it from the budget, or from the clock if the audit has a time limit. pair_audit.py
+and counted_learning.py draw by a plan; recheck.py and underpowered.py compute with plans
+(docs/method.md §4).
 """
 
 from __future__ import annotations
@@ -50,8 +48,8 @@ _MAX_BUFFERED_VALUES = 4_000_000
 _GROWTH = 1.25
 # A block whose draws are only counted, and not kept in memory, has 1/16 as many draws as were made
 # before it. Bets are evaluated at the end of a block, so smaller blocks show a refutation earlier.
-# A confirmation (an exact test on new draws, after bets have refuted the claim) has about 16 blocks
-# or more, enough to see whether draws depend on the call that made them.
+# A confirmation has about 16 blocks or more, enough to see whether draws depend on the call that
+# made them.
 BLOCK_SHARE = 16
 # If bets alone may end the run, which is the default for slow draws (`SLOW_DRAW`), a block has 1/12
 # as many draws as were made before it. Rules are refitted after each block, up to 1,000 draws: a
@@ -125,11 +123,8 @@ def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) ->
 
 
 class Plan:
-    """The budget of one pair, in draws of d1 and d2 together, and its schedule.
-
-    The budget is `samples`, or is planned by the clock during learning and fixed from then on.
-    In all methods, `spent` is the number of draws made so far.
-    """
+    """The budget of one pair, in draws of d1 and d2 together, and its schedule. With a time limit,
+    the budget is planned by the clock during learning and fixed from then on."""
 
     def __init__(
         self,
@@ -165,9 +160,8 @@ class Plan:
 
     @property
     def budget(self) -> int:
-        """Largest number of draws for this pair. With a time limit, this is only an upper limit
-        until `plan_by_clock` computes the budget from the measured speed.
-        """
+        """Largest number of draws for this pair; with a time limit, an upper limit until
+        `plan_by_clock` has measured the speed."""
         return 8 * self.limits.buffer_draws if self._budget is None else self._budget
 
     @property
@@ -177,19 +171,17 @@ class Plan:
 
     @property
     def buffer_until(self) -> int:
-        """Number of draws after which the sample buffer (draws kept in memory for learning) is
-        closed: it takes no more draws. If the run has a time limit, the elapsed time may close the
-        buffer earlier. Then this number is an upper limit until the buffer is closed.
-        """
+        """Number of draws after which the sample buffer takes no more. With a time limit, an upper
+        limit until the buffer is closed."""
         if self._is_by_clock:
             return self.limits.buffer_draws if self._closed_at is None else self._closed_at
         return min(self.limits.buffer_draws, self.budget // 2 if self._keeps_half else self._usual)
 
     @property
     def freeze_at(self) -> int:
-        """Planned number of learning draws, after which the rules are frozen. It includes draws
-        that are only counted, after the sample buffer is full. Learning may end earlier if the
-        claim is clearly refuted, and later if further draws are predicted to improve the rules."""
+        """Planned number of learning draws, with those that are only counted. Learning may end
+        earlier if the claim is clearly refuted, and later if further draws are predicted to improve
+        the rules."""
         return self._usual if self._usual >= 2 * self.limits.buffer_draws else self.buffer_until
 
     @property
@@ -201,25 +193,21 @@ class Plan:
         return self._clock() - self._start
 
     def extend_buffer(self) -> bool:
-        """Let the sample buffer (the learning draws in memory) take half of the budget instead of
-        the usual share, about an eighth, after the usual share has shown no leak. Return whether
-        the buffer is larger now.
-
-        The buffer is not extended with a time limit, since the time may not suffice. It is also not
-        extended if the usual share is fewer than 1,000 draws, in which even large leaks do not
-        show.
-        """
+        """Let the sample buffer take half of the budget instead of the usual share, about an
+        eighth, after the usual share has shown no leak. Return whether the buffer is larger now:
+        not with a time limit, which may not suffice, nor with fewer than 1,000 draws, too few to
+        judge."""
         usual = self.buffer_until
         is_enough = usual >= min(FEW_DRAWS, self.limits.buffer_draws)
         self._keeps_half = is_enough and not self._is_by_clock
         return self.buffer_until > usual
 
     def close_buffer_if_due(self, spent: int) -> None:
-        """Close the buffer of learning draws, after a block, if it is full or learning has taken
-        its share of the time. Do nothing without a time limit.
+        """Close the sample buffer, after a block, if it is full or learning has taken its share of
+        the time. Do nothing without a time limit.
 
-        If learning has taken twice its share, but has made too few draws to close the buffer, and
-        draws are too slow for the minimum number of draws, call `late` (see `__init__`).
+        If learning has taken twice its share, but draws are too slow for the minimum number of
+        draws, call `late` (see `__init__`).
         """
         if not self._is_by_clock:
             return
@@ -235,9 +223,8 @@ class Plan:
     def timed_sizes(self, spent: int) -> Iterator[int]:
         """Yield sizes of blocks that measure the draws per second; none if no time is left.
 
-        The size doubles while blocks take little time, until the overhead per block is as small as
-        in certifying blocks. It does not grow faster, since the duration of a single block shows
-        little: the results of several workers may arrive together.
+        The size doubles until the overhead per block is as small as in certifying blocks. It does
+        not grow faster, since the results of several workers may arrive together.
         """
         elapsed = self._elapsed()
         if self._seconds_left(elapsed) == 0.0:
@@ -252,10 +239,8 @@ class Plan:
             size = min(2 * size, max(self.limits.block, _SIZE_RANGE * MAX_BLOCK))
 
     def record_timed(self, size: int) -> bool:
-        """Update the draws per second after a block of `size` draws.
-
-        Returns whether no further block needs to be timed.
-        """
+        """Update the draws per second after a block of `size` draws. Return whether this is
+        enough."""
         now = self._clock()
         if math.isnan(self._timed_since):  # the start of the first block is unknown
             self._timed_since = now
@@ -272,8 +257,8 @@ class Plan:
         self._plan(spent, elapsed, rate)
 
     def plan_again(self, spent: int) -> None:
-        """Compute the budget, the number of draws of the audit, again from the time left. Called
-        during learning, before any draw for the exact test. Without a time limit, do nothing.
+        """Compute the budget again from the time left, before any draw for the exact test. Do
+        nothing without a time limit.
 
         The first budget is too large: it does not allow for the time of fits, and it assumes that
         learning draws are counted as fast as certifying draws.
@@ -286,21 +271,17 @@ class Plan:
         return max(0.0, _PLANNED_TIME * self._seconds - elapsed)
 
     def _plan(self, spent: int, elapsed: float, rate: float) -> None:
-        coming = int(rate * self._seconds_left(elapsed))
+        future_draws = int(rate * self._seconds_left(elapsed))
         # Some draws are planned even if no time is left, since an audit needs draws to certify
         # with.
-        self._budget = spent + max(coming, spent // 8, MIN_SAMPLES - MIN_LEARNED)
+        self._budget = spent + max(future_draws, spent // 8, MIN_SAMPLES - MIN_LEARNED)
 
     def _check_rate(self, rate: float, spent: int, elapsed: float) -> None:
         if spent + rate * self._seconds_left(elapsed) < MIN_SAMPLES:
             self._late(rate, spent)
 
     def learning_sizes(self, spent: int = 0) -> Iterator[int]:
-        """Yield the sizes of the blocks that fill the buffer (the draws kept in memory). The last
-        block ends when `buffer_until` draws are made.
-
-        spent: number of draws made so far.
-        """
+        """Yield the sizes of the blocks that fill the buffer, up to `buffer_until`."""
         if self.limits.ends_by_bets:
             yield from self._early_sizes(spent)
             return
@@ -319,64 +300,42 @@ class Plan:
             spent += block
 
     def next_freeze_check(self, spent: int) -> int:
-        """Return the number of draws at which the audit next decides whether to freeze the rules.
-
-        spent: number of draws made so far.
-        """
+        """Return the number of draws at which the audit next decides whether to freeze the
+        rules."""
         is_near = _NEAR_FREEZE * self.freeze_at < 2 * spent and spent < self.freeze_at
         return self.freeze_at if is_near else 2 * spent
 
     @staticmethod
     def next_refit(spent: int, until: int, delta: float) -> int:
-        """Return the number of draws at which to refit the rules next, at most `until`.
-
-        spent: number of draws made so far.
-        until: number of draws at which the audit next decides whether to freeze the rules.
-        delta: δ of the point that is bet against.
-        """
+        """Return the number of draws at which to refit the rules next, at most `until`, the next
+        decision whether to freeze; `delta` is δ of the point that is bet against."""
         early = round(_REFIT_GROWTH_FOR_RARE * spent)
         return early if delta > 0 and _NO_REFIT_BEFORE * early < until else until
 
     @staticmethod
     def most_until_refit(spent: int, delta: float) -> int:
-        """Return an upper limit for the number of draws until the rules are refitted next. For δ >
-        0, the rules are refitted more often.
-
-        spent: number of draws made so far.
-        delta: δ of the claimed point (ε, δ) that the bets try to refute.
-        """
+        """Return an upper limit for the number of draws until the next refit. With δ > 0 at the
+        point that is bet against, refits are more frequent."""
         growth = _REFIT_GROWTH_FOR_RARE * _NO_REFIT_BEFORE if delta > 0 else 2 / _NEAR_FREEZE
         return math.ceil((growth - 1) * spent)
 
     def may_freeze_early(self, spent: int) -> bool:
-        """Return whether enough draws were made to end learning and freeze the rules earlier than
-        planned: a quarter of the usual share. Callers also check that the claim is clearly refuted.
-
-        spent: number of draws made so far.
-        """
+        """Return whether a quarter of the usual share of learning draws was made: enough to freeze
+        if the claim is clearly refuted."""
         return spent >= int(_LEARNING_SHARE / 4 * self.budget)
 
     def may_double(self, spent: int) -> bool:
-        """Return whether the budget allows learning to take twice the draws made so far: they must
-        be at most half of the budget.
-        """
+        """Return whether the budget allows learning to take twice the draws made so far."""
         return 2 * spent <= self.budget // 2
 
     def may_count_after_buffer(self, spent: int) -> bool:
-        """Return whether learning may continue with draws that are counted but not kept in memory.
-        Two conditions: the sample buffer (the learning draws in memory) is full at its largest
-        possible size; and if learning doubles the draws made so far, half of the budget is left for
-        certification.
-
-        spent: number of draws made so far.
-        """
+        """Return whether learning may continue with draws that are only counted: the buffer is full
+        at its largest possible size, and if the draws double, half of the budget is left to
+        certify."""
         return spent >= self.limits.buffer_draws and self.may_double(spent)
 
     def counting_sizes(self, spent: int, until: int) -> Iterator[int]:
-        """Yield the sizes of blocks whose draws are only counted, until `until` draws are made.
-
-        spent: number of draws made so far.
-        """
+        """Yield the sizes of blocks whose draws are only counted, until `until` draws are made."""
         # Even a small budget is divided into about `BLOCK_SHARE` blocks, since checks compare
         # blocks with each other: into this number minus one, and a remainder.
         least = min(_MIN_BLOCK, self.budget // (BLOCK_SHARE - 1))
@@ -386,25 +345,17 @@ class Plan:
             spent += block
 
     def certifying_sizes(self, spent: int) -> Iterator[int]:
-        """Yield the sizes of certifying blocks, to the end of the budget.
-
-        spent: number of draws made so far.
-        """
+        """Yield the sizes of certifying blocks, to the end of the budget."""
         return self.counting_sizes(spent, self.budget)
 
     def confirming(self, spent: int) -> int:
         """Return the number of draws of a confirmation: as many as were made so far, or the minimum
-        if that is more, but at most the remaining budget.
-
-        spent: number of draws made so far.
-        """
+        if that is more, but at most the remaining budget."""
         return min(self.budget - spent, max(spent, self.limits.confirming))
 
     def confirming_sizes(self, spent: int) -> Iterator[int]:
         """Yield the block sizes of a confirmation: about 16 blocks, or more if blocks are large.
-
-        Many blocks show whether draws depend on their call.
-        """
+        Many blocks show whether draws depend on their call."""
         size = self.confirming(spent)
         block = min(self._largest(), -(-size // BLOCK_SHARE))
         for start in range(0, size, block):
@@ -427,14 +378,10 @@ def wants_refit(
     """Return whether to refit the rules now, while the buffer fills. Above 1,000 draws, there is no
     refit once half of the buffer is full, since the next fit follows when the buffer is full.
 
-    learned_from: number of draws at the last fit.
-    available: number of draws now.
-    buffer_until: number of draws after which the buffer is full.
-    points: number of points (ε, δ) of the claim. The first fit chooses a point, so with several
-        points it waits for more draws.
-    full: whether the run continues after a refutation (option `full`). If so, the first fit
-        is later, and refits are rarer.
-    ends_by_bets: whether bets alone may end the run. If so, draws are slow, and refits are more
+    learned_from, available: number of draws at the last fit, and now.
+    points: number of points of the claim. With several, the first fit waits for more draws.
+    full: whether the run continues after a refutation; fits are then later and rarer.
+    ends_by_bets: whether bets alone may end the run. Draws are then slow, and refits are more
         frequent, since each may save draws.
     """
     if ends_by_bets and available <= FEW_DRAWS:
@@ -456,12 +403,7 @@ def wants_refit(
 
 
 def look_stride(size: int, *, ends_by_bets: bool = False) -> int:
-    """Return the number of draws between two evaluations of the bets against the claim, within a
-    block of draws.
-
-    size: number of draws of the block.
-    ends_by_bets: whether the run ends as soon as the bets refute the claim. If not, the result is
-        at least 16. If so, it may be smaller: the sooner a refutation is seen, the more draws are
-        saved.
+    """Return the number of draws between two evaluations of the bets within a block of `size`
+    draws. It is at least 16, unless the run `ends_by_bets`, where an early refutation saves draws.
     """
     return max(1 if ends_by_bets else 16, size // 24)

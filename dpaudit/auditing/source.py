@@ -26,7 +26,7 @@ from dpaudit.sampling.executors import (
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.seeding import preserved
-from dpaudit.sampling.state import State, kept_state
+from dpaudit.sampling.state import StateDigests, kept_state
 from dpaudit.wording import WORKER_DIED
 
 _CRASHES = f"with {flag_of('isolate')}, a crash of the mechanism counts as an outcome"
@@ -42,7 +42,6 @@ class Source:
     before: the variables of the mechanism before its first call.
     pool: the processes that draw.
     draw: makes the draws of chunks, or takes them from the journal.
-    attacks: the attacks of the user.
     processes: starts the new processes that repeat a refutation.
     shares_processes: whether other audits use these processes, too.
     workers: number of processes that drew; None before the end.
@@ -52,7 +51,7 @@ class Source:
     """
 
     sampler: Sampler
-    before: State
+    before: StateDigests
     pool: WorkerPool
     draw: Drawer
 
@@ -78,10 +77,8 @@ class Source:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Return a context in which the mechanism is loaded.
-
-        Raises MechanismError for a mechanism that stores its results.
-        """
+        """Return a context in which the mechanism is loaded. Raise MechanismError for a mechanism
+        that stores its results."""
         self.attacks = loaded_attacks(self.spec.statistics, self.spec.sampling)
         self.sampler = self.make()
         check_uncached(self.sampler.mechanism.name, self.sampler.mechanism.parts)
@@ -111,8 +108,7 @@ class Source:
         return probe
 
     def begin_after_imports(self) -> None:
-        """Take variables of modules that the calls so far have imported as they are now, since
-        they had no value before."""
+        """Take the variables of modules that calls have imported as they are now."""
         self.before = self.before.with_imports(kept_state(*self.sampler.mechanism.parts))
 
     @property
@@ -162,11 +158,8 @@ def loaded_attacks(statistics: Statistics, sampling: Sampling) -> tuple[Scorer, 
 
 
 def sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
-    """Return a function that makes a sampler in this process or in a worker process.
-
-    The function refers to no other part of the audit. A worker that unpickles it therefore imports
-    only the modules of the sampler, which are about half of the modules of an audit.
-    """
+    """Return a function that makes a sampler in this process or in a worker process. It refers to
+    no other part of the audit, so a worker imports only half of the modules."""
     return partial(
         Sampler,
         spec.target,

@@ -1,7 +1,7 @@
 """`AuditSpec`: everything that the result of one audit depends on, in one frozen object.
 
-config/, cli/ and api.py build an `AuditSpec` from files, flags and keywords, and engine.py runs the
-audit. The constructor checks the values of all options and their combinations.
+config/, cli/ and api.py build it from files, flags and keywords, and engine.py runs the audit. The
+constructor checks the values of all options and their combinations.
 """
 
 from __future__ import annotations
@@ -36,17 +36,15 @@ class PairSearch(Protocol):
     def find(
         self, spec: AuditSpec, on_progress: Callable[[Progress], None] | None
     ) -> tuple[AuditSpec, Searched]:
-        """Return the audit with the pairs that were found, and a record of the search.
+        """Return the audit with the pairs that were found, and a record of the search. Raise
+        MechanismError for a mechanism that cannot be audited.
 
         on_progress: called with a Progress while the search runs; None without a display.
-        Raises MechanismError for a mechanism that cannot be audited.
         """
         ...
 
     def describe(self) -> str:
-        """Return a description of the search space: the inputs among which the search looks for
-        pairs.
-        """
+        """Return a description of the inputs among which the search looks for pairs."""
         ...
 
 
@@ -82,21 +80,18 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSpec:
-    """One audit: does a pair of inputs refute the privacy claim for the target?
+    """One audit: does a pair of inputs refute the privacy claim for the target? Raise UsageError
+    for a value outside its range, and for options that exclude each other.
 
     target: the mechanism, and how to call it.
     pairs: pairs of neighbouring inputs, each of which is audited.
-    claim: the claim for one run of the mechanism; `tested` is the claim for one output, which may
-        combine several runs.
+    claim: for one run of the mechanism; `tested` is the claim for one output, which may combine
+        several runs.
     search: finds the pairs, if `pairs` is empty.
-    group: largest number of records in which d1 and d2 may differ; `claim` is the claim for such
-        inputs.
+    group: largest number of records in which d1 and d2 may differ; `claim` is for such inputs.
     claimed_by: the library that made the claim; None if the user made it.
-    grouped: the user's claim for inputs that differ in one record, if `group` is larger than 1;
-        `claim` follows from it. Otherwise None.
-    no_trace: value of the option `no_trace`.
-
-    Raises UsageError for a value outside its range, and for options that exclude each other.
+    grouped: the user's claim for inputs that differ in one record, from which `claim` follows; None
+        if `group` is 1.
     """
 
     name: str
@@ -176,11 +171,8 @@ class AuditSpec:
 
     @property
     def tested(self) -> PrivacyClaim:
-        """The claim that the audit tests: the claim for one run, composed `runs` times, since an
-        output holds the results of `runs` independent runs of the mechanism.
-
-        Raises ClaimError if the claim for one run implies no bound for this number of runs.
-        """
+        """The claim that the audit tests: the claim for one run, composed as often as an output has
+        independent runs. Raise ClaimError if it implies no bound for this number."""
         return self.claim if self.runs == 1 else compose([self.claim] * self.runs)
 
     @property
@@ -189,12 +181,7 @@ class AuditSpec:
         return (1 - self.statistics.confidence) / max(1, len(self.pairs))
 
     def may_refute(self, p_value: float) -> bool:
-        """Return whether this p-value of one pair is small enough for Holm's procedure over a
-        family of audits. The procedure then refutes the claim if it also refutes the claims of
-        enough other audits of the family.
-
-        Without a family, the result is always False. The certificate of the pair says whether the
-        pair alone refutes the claim.
-        """
+        """Return whether Holm's procedure may refute the claim with this p-value of one pair, if it
+        also refutes the claims of enough other audits of the family; False without a family."""
         family = self.statistics.family
         return family is not None and p_value * len(self.pairs) <= 1 - family.confidence

@@ -1,8 +1,7 @@
 """The time that an audit has left: for worker processes, for the display, and for a warning.
 
-engine.py makes a `TimeLeft` for each audit. `TimeLeft` reads the clock of the audit's journal.
-`Journal`, a journal that records nothing, is also defined here: an audit without a journal file
-uses it, and then need not import its subclass `FileJournal` from journal.py.
+engine.py makes a `TimeLeft` for each audit, which reads the clock of its journal. An audit without
+a journal file uses `Journal`, which records nothing, and need not import `FileJournal`.
 """
 
 from __future__ import annotations
@@ -30,11 +29,9 @@ Plain = TypeVar("Plain")
 
 
 class Journal:
-    """The journal of an audit without a journal file: it records nothing. It is the base class of
-    `FileJournal`, which records draws.
+    """The journal of an audit without a journal file: it records nothing.
 
-    spec: the audit. If its seed was drawn at random, an audit that continues an earlier run has the
-        seed of that run.
+    spec: the audit; if its seed was drawn at random, with the seed of the run that it continues.
     warnings: warnings about the journal, for the result.
     resumed: number of earlier runs that this run continues.
     """
@@ -56,14 +53,12 @@ class Journal:
 
     def clock(self) -> float:
         """Return `now()`, for a decision of the audit, and record it. A run that continues another
-        returns the recorded values first, so that it decides as before.
-        """
+        returns the recorded values first, so that it decides as before."""
         return self.now()
 
     def recording(self, drawer: Drawer, is_here: Callable[[], bool]) -> Drawer:
-        """Return a drawer for a run that may continue an interrupted run. It first yields the
-        results that the interrupted run has recorded, then makes the remaining draws and records
-        their results. A journal that records nothing returns `drawer` itself.
+        """Return a drawer that first yields the results that an interrupted run has recorded, then
+        makes the remaining draws and records their results.
 
         drawer: called with chunks to draw; yields a result per chunk.
         is_here: returns whether this process, and not a worker, draws the next chunk.
@@ -72,16 +67,12 @@ class Journal:
 
     def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
         """Return the next value of the journal, if it is recorded under `name`; None if the next
-        record has another name. After the last record, call `make`, record its value under `name`,
-        and return it.
-
-        make: called without arguments; returns a value that JSON can hold.
-        """
+        record has another name. After the last record, return and record `make()`, which JSON can
+        hold."""
         return make()
 
     def note(self, ledger: Ledger) -> None:
-        """Store the state of the bettors of `ledger`. The next record of the journal contains this
-        state."""
+        """Store the state of the bettors of `ledger`, which the next record contains."""
 
     def finish(self) -> None:
         """Record that all pairs have ended."""
@@ -94,11 +85,8 @@ class TimeLeft:
     """
 
     def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
-        """Begin an audit, before its first pair.
-
-        journal: holds the audit and its clock.
-        on_progress: called with a Progress after every block of draws; None: no display.
-        """
+        """Begin an audit, before its first pair. `on_progress` is called after every block of
+        draws."""
         self._journal, self._on_progress = journal, on_progress
         self.warning: tuple[str, ...] = ()
         self._number = 0
@@ -116,8 +104,8 @@ class TimeLeft:
         self._number, self._ledger = number, None
 
     def pair_seconds(self) -> float | None:
-        """Return the seconds for the present pair: its share of the time that is left. None without
-        a time limit."""
+        """Return the present pair's share of the seconds that are left; None without a time
+        limit."""
         spec = self._spec
         if spec.sampling.time is None:
             return None
@@ -129,10 +117,8 @@ class TimeLeft:
         self._ledger, self._seconds, self._begun = ledger, seconds, self._journal.now()
 
     def seconds(self, rate: float) -> float:
-        """Return an estimate of the seconds of drawing that are left, for all pairs together.
-
-        rate: draws per second.
-        """
+        """Return the estimated seconds of drawing that are left, for all pairs, at draws per
+        second."""
         spec, later = self._spec, len(self._spec.pairs) - self._number - 1
         left = None if self._ledger is None else self._ledger.left
         if spec.sampling.time is not None:
@@ -144,21 +130,21 @@ class TimeLeft:
         return min(seconds, samples.seconds) if isinstance(samples, DefaultSamples) else seconds
 
     def check(self, rate: float, spent: int) -> None:
-        """Warn, at most once, that `MIN_SAMPLES` draws of each pair will take longer than the
-        time limit.
+        """Warn, at most once, that `MIN_SAMPLES` draws of each pair will take longer than the time
+        limit.
 
         rate: draws per second.
-        spent: number of draws of the present pair so far. Before the first draw, it is minus the
-            number of test calls that the pair still needs, since these calls take time, too.
+        spent: number of draws of the pair so far; before the first, minus the number of test calls
+            that it still needs, since these take time, too.
         """
         if self._spec.sampling.time is None:
             return
         pairs = len(self._spec.pairs)
-        coming = (pairs - self._number) * MIN_SAMPLES - spent
+        future_draws = (pairs - self._number) * MIN_SAMPLES - spent
         # Read the clock on every call, even after the warning: a run that continues an interrupted
         # run gets that run's readings from the journal one by one, so both must read the clock
         # equally often.
-        takes = self._journal.clock() + coming / rate
+        takes = self._journal.clock() + future_draws / rate
         if takes > self._spec.sampling.time and not self.warning:
             self.warning = (late_words(self._spec.sampling.time, rate, pairs, takes),)
             _log.warning("%s: %s", self._spec.name, self.warning[0])
@@ -200,9 +186,6 @@ class TimeLeft:
 def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
     """Return the warning that the time limit is too short.
 
-    seconds: the time limit.
-    rate: draws per second.
-    pairs: number of pairs of inputs.
     takes: estimated seconds for `MIN_SAMPLES` draws of each pair.
     """
     per_pair = "" if pairs == 1 else f" for each of {pairs} pairs"

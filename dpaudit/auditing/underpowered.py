@@ -1,11 +1,9 @@
-"""Check whether an audit had enough draws to refute its claim. If it had not, its result shows
-nothing.
+"""Check whether an audit had enough draws to refute its claim; if not, its result shows nothing.
 
-The functions return a message for the report if the number of draws (or of guesses about canaries)
-is too small to refute the claim, else None. engine.py, recorded.py and canaries.py put the message
-into `AuditResult.underpowered`, which leads to exit code 4. Power is the probability to refute the
-claim when a leak of a given size exists (docs/method.md §8). planning.py computes the number of
-draws of an audit by the functions here.
+The functions return a message for the report if draws (or guesses about canaries) are too few, else
+None. engine.py, recorded_outputs.py and single_run.py put it into `AuditResult.underpowered`, which
+leads to exit code 4 (docs/method.md §8). planning.py computes numbers of draws by the functions
+here.
 """
 
 from __future__ import annotations
@@ -45,10 +43,7 @@ _SHARE_IN_NEXT_AUDIT = 0.9
 
 
 def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
-    """Return a message if an audit could not refute its claim or lacks the required power.
-
-    Return None otherwise.
-    """
+    """Return a message if an audit could not refute its claim or lacks the required power."""
     if any(certificate.refuted for certificate in certificates):
         return None
     budgets = [pair.evidence.budget for pair in certificates if spec.sampling.time is not None]
@@ -74,12 +69,8 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
 
 
 def foreseen(spec: AuditSpec) -> str | None:
-    """Return a message if an audit cannot refute its claim, as its specification alone shows; else
-    None.
-
-    The reasons are equal inputs, and too few draws. With a time limit, the number of draws is not
-    known yet and is not checked.
-    """
+    """Return a message if an audit cannot refute its claim, as its specification alone shows: equal
+    inputs, or too few draws, which are not checked with a time limit."""
     # An audit of equal inputs cannot refute anything. `repr` is compared, too, since inputs such as
     # 1 and True are equal by ==, but the mechanism can distinguish them.
     same = [are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2) for pair in spec.pairs]
@@ -93,20 +84,14 @@ def foreseen(spec: AuditSpec) -> str | None:
 
 
 def least_to_refute(claim: PrivacyClaim, alpha: float) -> int:
-    """Return the least number of draws of a pair that could refute the claim; 0 if none could.
-
-    alpha: error probability of the pair.
-    """
+    """Return the least number of draws of a pair that could refute the claim; 0 if none could."""
     points = [point for point in claim.points() if not no_draws_could(point, alpha)]
     return min((_enough(point, alpha) for point in points), default=0)
 
 
 def too_few(claim: PrivacyClaim, alpha: float, samples: int) -> str | None:
-    """Return a message if `samples` draws cannot refute the claim, else None.
-
-    The message names a sufficient number of draws. The check assumes the best case, in which every
-    draw reveals its input.
-    """
+    """Return a message, with a sufficient number, if `samples` draws cannot refute the claim even
+    in the best case, in which every draw reveals its input."""
     points = claim.points()
     if any(_can_refute(point, samples, alpha) for point in points):
         return None
@@ -124,11 +109,9 @@ def too_weak(
     *,
     is_forecast: bool = True,
 ) -> str | None:
-    """Return a message if a pair has less power than `require_power` asks for, else None.
-
-    A pair has too little power if the smallest ε that its audit would have detected is above
-    `factor` times the claimed ε. The message names the pair whose ε exceeds its claim by the
-    largest factor, and this ε. Pairs that were tested at ε = 0 are ignored.
+    """Return a message if a pair has less power than `require_power` asks for: the smallest ε that
+    it would have detected is above `factor` times the claimed ε. The pair with the largest such
+    ratio is named. Pairs that were tested at ε = 0 are ignored.
 
     command: as in `misses_rare`.
     is_forecast: whether the message names the number of draws that would be enough for events that
@@ -174,9 +157,8 @@ def _more_draws(
 
 
 def most_powerful(certificate: Certificate) -> FixedTest:
-    """Return the exact test of the most powerful rule: the rule that can detect the smallest ε.
-    Only rules that test the point (ε, δ) of the certificate are compared.
-    """
+    """Return the exact test of the rule that can detect the smallest ε, of those that test the
+    point of the certificate."""
     alike = [test for test in certificate.rules if test.rule.point == certificate.fixed.rule.point]
     return min(alike, key=lambda test: test.detectable_epsilon)
 
@@ -187,14 +169,11 @@ def misses_rare(
     points: Sequence[ProfilePoint],
     command: str | None = None,
 ) -> str | None:
-    """Return a message if an audit has less power than `require_rare` asks for, else None.
-
-    The option is about an output that only one input gives. The message names the smallest
-    probability of such an output that the audit could have detected, and the number of draws that
-    an audit needs.
+    """Return a message if an audit has less power than `require_rare` asks for. It names the
+    smallest probability of an output of only one input that it could have detected, and the draws
+    needed.
 
     probability: value of `require_rare`, the probability of an output that has to be detected.
-    points: points (ε, δ) of the claim.
     command: command line that repeats the audit; decides how the message writes options.
     """
     caught = ((pair.detectable_rare, pair) for pair in certificates)
@@ -237,25 +216,12 @@ def draws_for_rare(
     *,
     power: float = POWER,
 ) -> int | None:
-    """Return the number of draws that an audit needs to detect an output of only one input.
+    """Return the number of draws of a pair, rounded up to three digits, that an audit needs to
+    detect an output that one input gives with a probability and the other never; None if none is
+    enough.
 
-    Parameters
-    ----------
-    certificate : Certificate
-        Certificate of a similar audit: of equal error probability, and with an equal share of
-        draws to learn from.
-    probability : float
-        Probability with which one input gives the output, in (0, 1); the other never gives it.
-    points : sequence of ProfilePoint
-        Points (ε, δ) of the claim; the output has to refute at least one point.
-    power : float, default 0.9
-        Probability with which the audit refutes the claim, in (0, 1).
-
-    Returns
-    -------
-    int or None
-        Number of draws of both inputs together, rounded up to three digits; None if no number is
-        enough.
+    certificate: of an audit with the same error probability and the same share of learning draws.
+    points: the output has to refute at least one of them.
     """
     test = certificate.fixed
     points = [point for point in points if point.delta < probability]
@@ -271,10 +237,10 @@ def draws_for_rare(
     learns_more = certificate.draws - test.draws > usual
 
     def is_enough(samples: int) -> bool:
-        learned = [Plan(samples, None, limits).freeze_at, *([samples // 2] if learns_more else [])]
+        sizes = [Plan(samples, None, limits).freeze_at, *([samples // 2] if learns_more else [])]
         caught = (
             detectable_rare_of_any(points, draws, samples - draws, alpha, power=power)
-            for draws in learned
+            for draws in sizes
         )
         return max(caught) <= probability
 
@@ -282,12 +248,10 @@ def draws_for_rare(
 
 
 def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
-    """Return the smallest budget that is enough, rounded up to three digits.
+    """Return the smallest budget that is enough, rounded up to three digits; None if there is none.
 
-    Return None if no budget is enough.
-
-    is_enough: maps a number of draws to whether it is enough. It need not be monotone: a larger
-        number may fail although a smaller number is enough, but this must be rare.
+    is_enough: need not be monotone: a larger number may fail although a smaller one is enough, but
+        this must be rare.
     """
     # Double a small budget until it is enough. A search from the largest budget is not possible:
     # SciPy before 1.17 cannot compute Clopper-Pearson bounds for 10¹² draws.
@@ -324,8 +288,7 @@ def is_mostly_new(certificate: Certificate) -> bool:
 
 def saw_nothing(certificate: Certificate) -> str | None:
     """Return a message if most test draws gave new outputs, and these were not searched: the event
-    could have shown no leak, or the outputs are texts that hardly repeat even without their
-    numbers. Else return None."""
+    could have shown no leak, or the outputs are texts that hardly repeat even without numbers."""
     unseen, fixed = certificate.unseen, certificate.fixed
     if certificate.refuted or unseen is None or not is_mostly_new(certificate):
         return None
@@ -345,10 +308,8 @@ def saw_nothing(certificate: Certificate) -> str | None:
 
 
 def event_could_not(certificate: Certificate) -> str | None:
-    """Return a message if the rule could not have refuted the claim, else None. There are two
-    reasons: the rule makes the same guess at nearly all draws; or too few draws are in the event
-    (the outputs at which the rule guesses), even in the best case, in which all guesses are right.
-    """
+    """Return a message if the rule could not have refuted the claim: it makes the same guess at
+    nearly all draws, or too few draws are in its event, even if all guesses were right."""
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
         return None
@@ -373,19 +334,14 @@ def event_could_not(certificate: Certificate) -> str | None:
 
 
 def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
-    """Return whether even the largest budget, `MAX_SAMPLES` draws, is too small to refute a
-    point (ε, δ).
-
-    alpha: largest allowed probability that the audit of a pair of inputs refutes a true claim.
-    """
+    """Return whether even `MAX_SAMPLES` draws are too few to refute a point, with error probability
+    α of a pair."""
     return _enough(point, alpha) > MAX_SAMPLES
 
 
 def kept_too_few(certificate: Certificate) -> str | None:
-    """Return a message if a recording left too few draws to the exact test, else None.
-
-    The check assumes the best case, in which every draw of the test reveals its input.
-    """
+    """Return a message if a recording left too few draws to the exact test, even in the best case,
+    in which every draw reveals its input."""
     fixed, point = certificate.fixed, certificate.point
     needed = draws_to_refute(point.epsilon, point.delta, fixed.alpha)
     if certificate.refuted or fixed.draws >= needed:
@@ -426,13 +382,11 @@ def event_share(test: FixedTest) -> float:
 
 
 def draws_needed(certificate: Certificate, share: float, factor: float, power: float) -> int | None:
-    """Return the smallest number of draws with which an audit detects a leak in an event; None if
-    no number is enough.
+    """Return the smallest number of draws with which an audit detects a leak in an event with this
+    share of all draws; None if no number is enough.
 
-    certificate: certificate of a similar audit.
-    share: share of all draws that are in the event.
+    certificate: of a similar audit.
     factor: size of the leak, as a multiple of the claimed ε.
-    power: probability to detect the leak.
     """
     epsilon = certificate.point.epsilon
     if epsilon <= 0 or share <= 0:
@@ -443,8 +397,7 @@ def draws_needed(certificate: Certificate, share: float, factor: float, power: f
 
 
 def certifying(samples: int, limits: DrawLimits) -> int:
-    """Return the least number of draws that an audit with a budget of `samples` draws leaves to the
-    exact test.
+    """Return the least number of draws that a budget of `samples` draws leaves to the exact test.
 
     limits: limits on memory, which decide how many draws are kept to learn from.
     """

@@ -1,9 +1,9 @@
 """Define certificates: the result for one pair of inputs, complete enough for others to recompute
 its numbers.
 
-`Certificate` is the result of draws from a mechanism or of recorded outputs. `ExactCertificate` is
-the result of exact output distributions that a mechanism states. one_run.py has the certificate for
-guesses about the canaries of one training run. evidence.py explains the terms.
+`Certificate` is of draws from a mechanism or of recorded outputs, `ExactCertificate` of exact
+output distributions that a mechanism states. canary_certificate.py has the one for guesses about
+canaries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from dpaudit.certificates.evidence import Evidence, FixedStage, FrozenRule, Guess, Method
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.portfolio import ScoreDistributions, Tried
-from dpaudit.stats.witness import Witness
+from dpaudit.stats.witness import DivergenceWitness
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +53,21 @@ class FixedTest:
     Attributes
     ----------
     stage : {'certification', 'confirmation', 'recorded', 'betting', 'interrupted'}
-        The draws of the test. 'certification': all draws reserved for it, up to the planned end.
-        'confirmation': a new block of draws after an early refutation by bets. 'recorded': a random
-        part of recorded outputs. 'betting': no test was made, since bets ended the run; the counts
-        only illustrate an event, on draws made after the event was chosen. 'interrupted': no test
-        was made, since the run was interrupted before its planned end.
+        The draws of the test. 'certification': all draws reserved for it. 'confirmation': new draws
+        after an early refutation by bets. 'recorded': a random part of recorded outputs. 'betting'
+        and 'interrupted': no test was made, since bets ended the run, or it was interrupted; after
+        bets, the counts illustrate an event, on draws made after it was chosen.
     method : {'game', 'clopper-pearson', 'probabilistic'}
         Method that turns counts into a bound (docs/method.md §2 and §7).
     alpha : float
         Error probability of this test.
     draws, correct, wrong : int
-        Number of draws of both inputs, number of right guesses, and number of wrong guesses.
+        Number of draws of both inputs, of right guesses, and of wrong guesses.
     two_guesses : bool
-        Whether the rule guesses d1 for some outputs and d2 for others (h = 1 in docs/method.md), or
-        only one of the two (h = ½).
+        Whether the rule can guess both inputs (h = 1 in docs/method.md), or only one (h = ½).
     events : tuple of EventCount
-        One or two events: the outputs for which the rule guesses d1, and those for which it guesses
-        d2. For the probabilistic definition, one event for each certified output.
+        The outputs for which the rule guesses d1, and those for which it guesses d2; one or two.
+        For the probabilistic definition, one event for each certified output.
     epsilon_lower, delta_lower : float
         Lower bounds for ε at the claimed δ, and for δ at the claimed ε; each valid with probability
         at least 1 - alpha.
@@ -77,8 +75,7 @@ class FixedTest:
         p-value of the claim by this test alone.
     detectable_epsilon : float
         If the true ε were at least this number and the leak showed in the event, the test would
-        have refuted the claim with probability 0.9; inf if no ε is large enough (docs/method.md
-        §8).
+        have refuted the claim with probability 0.9; may be inf (docs/method.md §8).
     rule : FrozenRule
         The rule.
     """
@@ -122,24 +119,20 @@ class DivergenceTest:
 
     Attributes
     ----------
-    witness : Witness
-        A function that assigns a number to each level. It was fixed before these draws. The bound
-        is computed from its means under d1 and under d2.
+    witness : DivergenceWitness
+        A function of the level, fixed before these draws. Its means give the bound.
     alpha : float
         Error probability of this test.
     allowed : float
         Largest divergence that the claim allows, in nats.
     lower : float
-        Lower bound for the divergence, in nats; valid with probability at least 1 - alpha.
+        Lower bound for the divergence, in nats; valid with probability at least 1 - alpha
+        (docs/method.md §6).
     p_value : float
         p-value of the claim by this test alone.
-
-    Notes
-    -----
-    The test is described in docs/method.md §6.
     """
 
-    witness: Witness
+    witness: DivergenceWitness
     alpha: float
     allowed: float
     lower: float
@@ -168,17 +161,15 @@ class Unseen:
 
     An output is new if it has a value or a label that no draw to learn from had, or an entry at a
     place (such as an index of a list) where no draw to learn from had one. In a column of numbers
-    that almost never repeat, a number is new only if it is smaller or larger than all numbers of
-    the draws to learn from.
+    that almost never repeat, a number is new only if it is beyond all numbers of these draws.
 
     Attributes
     ----------
     count_d1, count_d2 : int
         Number of draws of d1, and of d2, with new outputs.
     delta : float
-        Largest δ of a leak that new outputs can hide. It is the larger of the Clopper-Pearson upper
-        bounds for the probability of a new output under d1 and under d2, valid with probability at
-        least 1 - `Certificate.alpha`.
+        Largest δ of a leak that new outputs can hide: the larger upper bound for the probability
+        of a new output under d1 and d2, valid with probability at least 1 - `Certificate.alpha`.
     ranges : bool
         Whether the outputs have a column of numbers that almost never repeat.
     """
@@ -196,7 +187,7 @@ class EpsilonInterval:
     Attributes
     ----------
     lower, upper : float
-        Ends of the interval. Both are valid with probability at least 1 - `Certificate.alpha`
+        Ends of the interval, valid with probability at least 1 - `Certificate.alpha`
         (docs/method.md §10). `upper` may be inf.
     """
 
@@ -211,8 +202,8 @@ class FirstFailure:
     Attributes
     ----------
     message, where : str
-        Message of the exception, and the file and line that raised it, such as `mine.py:12`.
-        `where` is "" if the line is unknown: after a crash, or for a program in another language.
+        Message of the exception, and the file and line that raised it, such as `mine.py:12`; "" if
+        unknown, as after a crash.
     """
 
     message: str
@@ -226,8 +217,7 @@ class Redrawn:
     Attributes
     ----------
     processes, draws : int
-        Number of new processes, and total number of their draws; both are 0 if no comparison was
-        made.
+        Number of new processes, and total number of their draws; 0 without a comparison.
     note : str
         Reason why there were fewer than eight processes; "" if there were eight, or four because
         the mechanism takes long to import.
@@ -249,15 +239,14 @@ class Certificate:
     evidence : Evidence
         What was fixed before the draws and counted after them. All numbers follow from it.
     point : ProfilePoint
-        The point (ε, δ) of the claim at which `fixed`, the test that reports show, was made.
+        The point of the claim at which `fixed`, the test that reports show, was made.
     refuted : bool
         Whether the draws of this pair refute the claim.
     alpha : float
         Error probability of this pair.
     epsilon_lower, delta_lower : float
-        Lower bounds for ε at the δ of the point, and for δ at the ε of the point; each valid with
-        probability at least 1 - alpha. The bound for ε is the largest of `epsilon_betting` and the
-        bounds of all exact tests at the point.
+        Lower bounds for ε at the δ of the point, and for δ at its ε; each valid with probability at
+        least 1 - alpha. The bound for ε is the largest of `epsilon_betting` and of all exact tests.
     p_value : float
         p-value of the claim from betting and the exact tests together.
     draws : int
@@ -265,50 +254,44 @@ class Certificate:
     alpha_betting : float
         Error probability of betting, a part of `Certificate.alpha`.
     wealth : float
-        Betting refutes the claim if this number is at least 1 / alpha_betting. Bets are made
-        against the claimed ε and against each smaller ε of a grid. Each ε has a largest wealth at
-        the end of any block of draws; this number is the smallest of these.
+        Betting refutes the claim if this number is at least 1 / alpha_betting. It is the smallest,
+        over the claimed ε and smaller ones, of the largest wealth at the end of any block.
     epsilon_betting : float
         Lower bound for ε from the bets. With probability at least 1 - alpha_betting, the bounds at
         all times of the run are valid.
     bet_against : ProfilePoint or None
-        The point (ε, δ) of the claim that the bets were made against; None if it is
-        `Certificate.point`.
+        The point that the bets were made against; None if it is `Certificate.point`.
     divergence_bets : DivergenceBets or None
-        The bets against a bound of a Rényi divergence, for Rényi and zero-concentrated DP. None for
-        other claims.
+        The bets against a bound of a Rényi divergence; None for claims without one.
     fixed : FixedTest
         The exact test that reports show, usually the one with the largest lower bound for ε.
     others : tuple of FixedTest
         The exact tests of the other rules.
     divergence : DivergenceTest or None
-        The test of a Rényi divergence, for Rényi and zero-concentrated DP. None for other claims,
-        and if the draws to learn from predicted that it would show nothing.
+        The test of a Rényi divergence; None for claims without one, and if the draws to learn from
+        predicted that it would show nothing.
     interval : EpsilonInterval or None
         Confidence interval for ε; None unless all possible outputs were declared and the run
         reached its planned end.
     unseen : Unseen or None
-        Counts of test draws whose outputs resemble no draw to learn from. None if the run stopped
-        before its planned end, and for outputs of more than 256 columns.
+        Counts of test draws with new outputs. None if the run stopped before its planned end, and
+        for outputs of more than 256 columns.
     detectable_rare : float or None
-        Smallest probability p with this property: if one input gave some output with probability p,
-        and the other input never gave it, this run would have refuted the claim with probability
-        0.9 (docs/method.md §8). inf if no p is large enough. The output may be a value, a label, a
-        key, a length or an exception that repeats. None after a confirmation, and for the
-        methods `probabilistic` and `clopper-pearson`.
+        Smallest probability p of an output that one input gives and the other never, at which this
+        run would have refuted the claim with probability 0.9 (docs/method.md §8); may be inf. The
+        output may be a value, a label, a key, a length or an exception that repeats. None after a
+        confirmation, and for the methods `probabilistic` and `clopper-pearson`.
     attacks : tuple of Tried
         The attacks that were considered, each with the lower bound for ε that it predicted.
     scores : ScoreDistributions or None
         Distributions of the score that the rule of `fixed` uses, on the draws to learn from; None
-        if this rule uses no score.
+        without a score.
     failures : mapping of str to pair of int
-        Number of draws of d1 and of d2 in which the mechanism raised an exception, by the type of
-        the exception.
+        Number of draws of d1 and of d2 that raised an exception, by the type of the exception.
     first_failures : mapping of str to FirstFailure
         The first exception of each type, by type.
     reproducible : bool
-        Whether two runs with the same seed gave the same outputs. If not, a note or a warning says
-        so.
+        Whether two runs with the same seed gave the same outputs.
     warnings : tuple of str
         Reasons to doubt the result.
     notes : tuple of str

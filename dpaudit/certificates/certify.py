@@ -1,8 +1,5 @@
-"""Compute a certificate from the evidence about one pair of inputs.
-
-An audit, `dpaudit bound` and the check of a file of results all compute bounds and p-values with
-`certify` (docs/method.md §4).
-"""
+"""Compute a certificate from the evidence about one pair of inputs (docs/method.md §4): for an
+audit, for `dpaudit bound`, and to check a file of results."""
 
 from __future__ import annotations
 
@@ -20,37 +17,25 @@ from dpaudit.certificates.certificate import (
     Unseen,
 )
 from dpaudit.certificates.evidence import DivergenceBet, Evidence
-from dpaudit.certificates.fixed_test import Setting, atoms_test, game_test, illustrated, pair_test
+from dpaudit.certificates.rule_bounds import Setting, atoms_test, game_test, illustrated, pair_test
 from dpaudit.certificates.wealth import Wealth, replay
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.portfolio import RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_upper, epsilon_interval
 from dpaudit.stats.power import POWER, detectable_rare
-from dpaudit.stats.witness import Witness, divergence_lower, log_wealth, p_value
+from dpaudit.stats.witness import DivergenceWitness, divergence_lower, log_wealth, p_value
 
 # Larger logs of wealth are reported as this number, since exp(710) overflows a float.
 _MAX_LOG = 700.0
 
 
 def certify(evidence: Evidence, followed: Wealth | None = None) -> Certificate:
-    """Return the certificate whose numbers follow from evidence.
+    """Return the certificate whose numbers follow from evidence, without other fields, such as
+    warnings. If the claim holds, `refuted` is true with probability at most `evidence.alpha`:
+    betting, the exact test of each rule, and the test of a witness have shares of it that add up to
+    1.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        What was fixed before the draws, and counted after them.
-    followed : Wealth, optional
-        The bettors' wealth, if it was computed during the draws.
-
-    Returns
-    -------
-    Certificate
-        Without the fields that do not follow from evidence, such as warnings.
-
-    Notes
-    -----
-    If the claim holds, `refuted` is true with probability at most `evidence.alpha`: betting, the
-    exact test of each rule, and the test of a witness have shares of it that add up to 1.
+    followed: the bettors' wealth, if it was computed during the draws.
     """
     tests = fixed_tests(evidence)
     fixed, witness = _shown(tests), evidence.witness
@@ -108,9 +93,9 @@ def _interval(evidence: Evidence) -> EpsilonInterval | None:
 
 
 def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
-    """Return the exact test of each rule on the same counts. Each rule has its own share of the
-    error probability. Rules and shares were fixed before these draws, so a union bound holds: if
-    the claim is true, the probability that any rule refutes it is at most `fixed_share` · alpha."""
+    """Return the exact test of each rule on the same counts. Rules and their shares of the error
+    probability were fixed before these draws, so that any rule refutes a true claim with
+    probability at most `fixed_share` · alpha, by a union bound."""
     if evidence.illustration is not None:
         alpha = evidence.fixed_share * evidence.alpha
         setting = Setting(evidence.stage, evidence.point, alpha, evidence.confidence)
@@ -145,29 +130,27 @@ def _detectable_rare(evidence: Evidence) -> float | None:
         return None
     alpha = RARE_SHARE * evidence.fixed_share * evidence.alpha
     points = evidence.points or (evidence.point,)
-    return detectable_rare_of_any(points, evidence.learned, evidence.total.draws, alpha)
+    return detectable_rare_of_any(points, evidence.learning_draws, evidence.total.draws, alpha)
 
 
 def detectable_rare_of_any(
     points: Sequence[ProfilePoint],
-    learned: int,
+    learning_draws: int,
     certified: int,
     alpha: float,
     *,
     power: float = POWER,
 ) -> float:
     """Return the smallest probability of an output, possible on one input only, at which the claim
-    is refuted with probability `power`.
+    is refuted with probability `power`, at the point that the fewest draws of it refute.
 
-    points: points (ε, δ) of the claim. The result is for the point that the fewest draws of such an
-        output refute.
-    learned: number of draws to learn from.
-    certified: number of draws of the exact test.
+    learned, certified: number of draws to learn from, and of the exact test.
     alpha: error probability of the rule for such outputs.
-    power: probability of the refutation.
     """
     point = min(points, key=lambda point: _rare_to_refute(point, certified, alpha))
-    return detectable_rare(learned, certified, point.epsilon, point.delta, alpha, power=power)
+    return detectable_rare(
+        learning_draws, certified, point.epsilon, point.delta, alpha, power=power
+    )
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
@@ -178,15 +161,11 @@ def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
 
 
 def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> float:
-    """Return the largest δ of a leak that could be hidden in new outputs, valid with probability
-    1 - alpha.
-
-    An output is new if no draw to learn from resembled it (`Unseen`). The result is the larger of
-    the upper bounds for the probability of new outputs under d1 and under d2. It refutes no claim,
-    so it does not use up the error probability of the tests.
+    """Return the largest δ of a leak that could be hidden in new outputs, valid with probability 1
+    - alpha: the larger upper bound for their probability under d1 and d2. It refutes no claim, so
+    it does not use up the error probability of the tests.
 
     new: number of draws of d1 and of d2 with new outputs.
-    arms: number of all draws of d1 and of d2.
     """
     bounds = (
         clopper_pearson_upper(count, draws, alpha / 2) if draws else 1.0
@@ -195,7 +174,7 @@ def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> f
     return max(bounds)
 
 
-def _divergence_test(evidence: Evidence, witness: Witness) -> DivergenceTest:
+def _divergence_test(evidence: Evidence, witness: DivergenceWitness) -> DivergenceTest:
     allowed = dict(evidence.divergences)[witness.order]
     counts, alpha = evidence.total.counts, evidence.fixed_share * evidence.alpha
     lower, p = divergence_lower(witness, counts, alpha), p_value(witness, counts, allowed)
@@ -215,19 +194,15 @@ def _divergence_bets(evidence: Evidence, bets: tuple[DivergenceBet, ...]) -> Div
 
 
 def mixed_log_wealth(bets: Sequence[DivergenceBet], limits: Mapping[float, float]) -> float:
-    """Return the log of the wealth of all witnesses together, rounded down. A witness is a function
-    of the output by which bets are made against a claimed limit of a Rényi divergence.
+    """Return the log of the wealth of all witnesses together, rounded down. Raise ValueError for
+    shares that add up to more than 1; the rest of the wealth is not bet.
 
     First, the wealth of each witness is minimised over all means that the claim allows; then the
-    minima are averaged, each with the share of the initial wealth of its witness as weight. If the
-    claim is true, each minimum has expectation at most 1, even if earlier draws chose the witness,
-    and so has their average (docs/method.md §6).
+    minima are averaged with the shares as weights. If the claim is true, each minimum has
+    expectation at most 1, even if earlier draws chose the witness, and so has their average
+    (docs/method.md §6).
 
-    bets: the bets and the share of each witness. If the shares add up to less than 1, the rest of
-        the wealth is not bet.
     limits: maps the order of a Rényi divergence to the largest divergence that the claim allows.
-
-    Raises ValueError for shares that add up to more than 1.
     """
     idle = 1 - math.fsum(bet.share for bet in bets)
     if idle < -1e-9 or any(bet.share <= 0 for bet in bets):

@@ -2,23 +2,6 @@
 
 The numbers of a certificate follow from the evidence alone (certify.py), and a result file records
 it as it is.
-
-d1, d2
-    The two inputs. P and Q are the distributions of the output on d1 and on d2.
-draw
-    One output together with its input.
-event
-    A set of outputs, such as the outputs for which a rule guesses d1.
-level
-    A bin of outputs (docs/method.md §3).
-rule
-    A guess of the input for each level: d1 (1), d2 (-1), or none (0).
-tally
-    Numbers of draws by level and input.
-point
-    The inequality P(E) ≤ e^ε Q(E) + δ of a claim, for one (ε, δ).
-witness
-    A function of the level that bounds a Rényi divergence from below (docs/method.md §6).
 """
 
 from __future__ import annotations
@@ -32,14 +15,14 @@ import numpy as np
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import MAX_BLOCK, MAX_BUFFERED_DRAWS, IntArray, Tally
 from dpaudit.stats.betting import Beliefs
-from dpaudit.stats.witness import Witness
+from dpaudit.stats.witness import DivergenceWitness
 
 Guess = Literal["d1", "d2"]
 Stage = Literal["learning", "certification", "confirmation", "recorded"]
 FixedStage = Literal["certification", "confirmation", "recorded", "betting", "interrupted"]
 Method = Literal["game", "clopper-pearson", "probabilistic"]
 RuleKind = Literal["main", "rare", "other"]
-AccusedOutput = tuple[str, Guess, int, int]
+SuspectedOutput = tuple[str, Guess, int, int]
 
 # Shares of a pair's error probability, which add up to 1. Betting has the first; the exact test has
 # the second at the planned end, and the third if bets ended the run and new draws confirm them.
@@ -100,10 +83,9 @@ class FrozenRule:
     guesses : tuple of int
         Guess at each level: 1, -1 or 0.
     words : tuple of (str or None)
-        Descriptions of the events for which the rule guesses d1, and d2; None for an event that is
-        not shown.
+        Descriptions of the events for which the rule guesses d1, and d2; None if not shown.
     point : ProfilePoint or None
-        Point of the claim that the rule tests; None for the point that the bets are made against.
+        Point of the claim that the rule tests; None for the one that the bets are made against.
     """
 
     kind: RuleKind
@@ -148,7 +130,7 @@ class DivergenceBet:
 
     Attributes
     ----------
-    witness : Witness
+    witness : DivergenceWitness
         The witness with its stakes, fixed before the draws that it bets on.
     share : float
         Share of the initial wealth that the witness bets. All shares add up to at most 1.
@@ -156,7 +138,7 @@ class DivergenceBet:
         Draws from the first to the last bet of the witness.
     """
 
-    witness: Witness
+    witness: DivergenceWitness
     share: float
     tally: Tally
 
@@ -170,8 +152,7 @@ class Recording:
     draws_d1, draws_d2 : int
         Number of recorded outputs for d1, and for d2.
     coin_flipped : bool
-        Whether the toss of a fair coin chose the input of each draw. If not, the two numbers count
-        as fixed beforehand.
+        Whether a fair coin chose the input of each draw. If not, the numbers count as fixed.
     """
 
     draws_d1: int
@@ -200,8 +181,7 @@ class Evidence:
     by_clock : bool
         Whether a time limit chose the budget.
     stage : {'certification', 'confirmation', 'recorded', 'betting', 'interrupted'}
-        Blocks of the exact test. There is none if bets ended the run ('betting'), or a signal did
-        ('interrupted').
+        Blocks of the exact test; there are none if bets ended the run, or if it was interrupted.
     method : {'game', 'clopper-pearson', 'probabilistic'}
         Method of the exact test (docs/method.md §2 and §7).
     rules : tuple of FrozenRule
@@ -209,11 +189,11 @@ class Evidence:
     rounds : tuple of Beliefs
         Beliefs of the bettors, one entry for each time that they learned; empty without bets.
     divergences : tuple of (float, float)
-        Order of each Rényi divergence that the claim bounds, with the largest divergence that it
-        allows, in nats.
-    witness : Witness or None
-        Witness that is tested on the draws of the exact test, with one half of their error
-        probability; None if no divergence is tested.
+        Order of each Rényi divergence that the claim bounds, and the largest that it allows, in
+        nats.
+    witness : DivergenceWitness or None
+        DivergenceWitness that is tested on the draws of the exact test, with one half of their
+        error probability; None if no divergence is tested.
     recording : Recording or None
         Origin of recorded outputs; None if dpaudit made the draws.
     blocks : tuple of Block
@@ -239,7 +219,7 @@ class Evidence:
         Bets against a divergence, with half of the error probability of betting; None without.
     illustration : Tally or None
         If bets ended the run, counts of an event on draws made after it was chosen, by guess: d1,
-        d2, none. If a signal ended it, counts of no draws.
+        d2, none. If it was interrupted, counts of no draws.
 
     Raises
     ------
@@ -259,12 +239,12 @@ class Evidence:
     rules: tuple[FrozenRule, ...]
     rounds: tuple[Beliefs, ...] = field(default=(), repr=False)
     divergences: tuple[tuple[float, float], ...] = ()
-    witness: Witness | None = field(default=None, repr=False)
+    witness: DivergenceWitness | None = field(default=None, repr=False)
     recording: Recording | None = None
     blocks: tuple[Block, ...] = field(repr=False)
     counted: int = 0
     refuted_after: int | None = None
-    accused: tuple[AccusedOutput, ...] = field(default=(), repr=False)
+    accused: tuple[SuspectedOutput, ...] = field(default=(), repr=False)
     declared: tuple[tuple[str, int, int], ...] | None = field(default=None, repr=False)
     unseen: tuple[int, int] | None = None
     ranges: bool = False
@@ -376,8 +356,8 @@ class Evidence:
         # With a time limit, the buffer may be closed earlier.
         if self.limits is None:
             return self.counted == 0
-        least = max(0, self.learned - self.limits.buffer_draws)
-        return least <= self.counted <= (self.learned if self.by_clock else least)
+        least = max(0, self.learning_draws - self.limits.buffer_draws)
+        return least <= self.counted <= (self.learning_draws if self.by_clock else least)
 
     @property
     def _declared_arms(self) -> tuple[int, int]:
@@ -407,7 +387,7 @@ class Evidence:
         return sum(counts, Tally.empty(len(self.rules[0].guesses)))
 
     @property
-    def learned(self) -> int:
+    def learning_draws(self) -> int:
         """Number of draws that the rules were learned from."""
         return sum(block.draws for block in self.blocks if block.stage == "learning")
 
@@ -418,8 +398,8 @@ class Evidence:
 
     @property
     def is_thinned(self) -> bool:
-        """Whether the exact test uses a random part of recorded outputs, because the number of
-        outputs of each input was fixed beforehand."""
+        """Whether the exact test uses a random part of recorded outputs, since their numbers were
+        fixed."""
         recording = self.recording
         return (
             recording is not None

@@ -10,16 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from msgspec import Struct
 
+from dpaudit.certificates.canary_certificate import OneRunCertificate
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
-from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.claims.base import ClaimSource
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
 
 
 class Verdict(Enum):
@@ -98,10 +104,9 @@ class Family:
         1 minus the probability that at least one audit of the family gives a false alarm, in
         (0, 1).
     level : float
-        The claim of this audit is refuted if its p-value is at most this number. Until all audits
-        of the family have ended, the level is the equal share of the error probability that this
-        audit has, which is 1 - `AuditResult.confidence`. Then Holm's procedure may make the level
-        larger, if claims of other audits were refuted.
+        The claim of this audit is refuted if its p-value is at most this number: at first the equal
+        share of the error probability, 1 - `AuditResult.confidence`. When all audits have ended,
+        Holm's procedure may make it larger.
     """
 
     name: str
@@ -128,9 +133,9 @@ class Leader:
     inside : bool
         Whether both inputs belong to the space of inputs that the user gave.
     estimate : float
-        Estimate, at least 0, of the lower bound for ε (at the δ of the claim) that an audit of the
-        pair would give; inf if the outputs are deterministic and differ. It certifies nothing,
-        since the same draws were used to choose the pair.
+        Estimate, at least 0, of the lower bound for ε (at the δ of the claim) of an audit of the
+        pair; inf if the outputs are deterministic and differ. It certifies nothing, since the same
+        draws were used to choose the pair.
     draws : int
         Number of draws of both inputs from which the estimate was made.
     apart : str
@@ -161,42 +166,40 @@ class Searched:
     adjacency : str
         The relation between neighbouring inputs.
     pairs : int
-        Number of pairs that were tried, at least 1. It includes pairs outside the space only if
-        such pairs count for the verdict.
+        Number of pairs that were tried, at least 1; with pairs outside the space only if these
+        count for the verdict.
     refused : int
-        Number of pairs for which no estimate was possible: every call raised an exception for both
-        inputs, or there was another error.
+        Number of pairs without an estimate, such as those for which every call raised an exception.
     refusal : str
-        The reason for the first pair in `refused`; "" if there is no such pair.
+        The reason for the first pair in `refused`; "" without one.
     draws : int
         Number of draws made by the search. They certify nothing.
     leaders : tuple of Leader
         The most promising pairs: the audited pairs, then the others by their estimates. Pairs with
         less than half of the largest number of draws come last.
     found : tuple of pairs
-        The pairs (d1, d2) that were audited after the search. They have equal shares of the error
-        probability. Inputs are plain values, even if the mechanism gets arrays or data frames.
+        The pairs (d1, d2) that were audited, with equal shares of the error probability. Inputs are
+        plain values, even if the mechanism gets arrays or data frames.
     outside : tuple of bool
         For each pair of `found`, whether at least one of its inputs is outside the space.
     shrunk : bool
         Whether the last pair of `found` is a simpler form of the first.
     one_by_one : bool
-        Whether the audit made one draw with each call of the mechanism, because calls for several
-        draws raised exceptions.
+        Whether the audit made one draw with each call, because calls for several raised exceptions.
     kept : tuple of str
-        Variables of the mechanism that calls during the search have changed. The draws that certify
-        may depend on these variables, and so on the search.
+        Variables of the mechanism that calls during the search have changed, and on which the
+        draws that certify may depend.
     note : str
         What limited the search, and what the user can do; "" if nothing did.
     beyond : Leader or None
-        A pair outside the space that seems to leak. It was not audited, and does not count for the
-        verdict. None if there is no such pair.
+        A pair outside the space that seems to leak, if any. It was not audited, and does not count
+        for the verdict.
     more_beyond : tuple of Leader
         Further such pairs, at most one for each kind of values outside the space: NaN, missing
         values, numbers beyond the bounds, other values.
     unsettled : tuple of pairs
-        The pair inside the space that was not audited and whose ε may exceed the claim by most, as
-        far as the search can tell: (d1, d2), as in `found`. Empty if there is none.
+        The pair (d1, d2) inside the space that was not audited and whose ε may exceed the claim by
+        most, as far as the search can tell. Empty if there is none.
     unsettled_upper : float
         Upper end of a 95 % interval of the ε of this pair, for the event that tells most of it; 0
         without such a pair. It certifies nothing.
@@ -327,12 +330,14 @@ class Exact(Struct, frozen=True, forbid_unknown_fields=True, tag="exact", tag_fi
 
     @property
     def p_value(self) -> float:
-        """0 if the claim is false for at least one pair, else 1. The probabilities of the outputs
-        are known exactly, so chance has no part in the verdict."""
+        """0 if the claim is false for at least one pair, else 1: chance has no part in the
+        verdict."""
         return 0.0 if self.deciding.refuted else 1.0
 
 
-class Canaries(Struct, frozen=True, forbid_unknown_fields=True, tag="canaries", tag_field="kind"):
+class CanaryGuesses(
+    Struct, frozen=True, forbid_unknown_fields=True, tag="canaries", tag_field="kind"
+):
     """How an audit of guesses about canaries ended: the value of its `AuditResult.ending`.
 
     Attributes
@@ -375,8 +380,8 @@ class Failed(Struct, frozen=True, forbid_unknown_fields=True, tag="failed", tag_
 
     @property
     def deciding(self) -> Certificate | None:
-        """The certificate with the smallest p-value, of the pairs of inputs that were complete when
-        the error stopped the audit; None if no pair was complete."""
+        """The certificate with the smallest p-value, of the pairs that were complete; None without
+        one."""
         return Sampled(self.certificates).deciding if self.certificates else None
 
     @property
@@ -384,7 +389,7 @@ class Failed(Struct, frozen=True, forbid_unknown_fields=True, tag="failed", tag_
         return Sampled(self.certificates).p_value if self.certificates else 1.0
 
 
-Ending = Sampled | Recorded | Interrupted | Exact | Canaries | Failed
+Ending = Sampled | Recorded | Interrupted | Exact | CanaryGuesses | Failed
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -403,30 +408,28 @@ class AuditResult:
         1 minus the probability of a false alarm, in (0, 1).
     seed : int
         Seed of all random numbers.
-    ending : Sampled, Recorded, Interrupted, Exact, Canaries or Failed
+    ending : Sampled, Recorded, Interrupted, Exact, CanaryGuesses or Failed
         The certificates or the error, from which verdict, bounds and p-value follow.
     seconds : float
         Wall time.
     versions : mapping of str to str
-        Versions of dpaudit, numpy, scipy and Python, and of scikit-learn if it may have been used.
-        Also the value of PYTHONHASHSEED, if the user chose a value other than the usual one.
+        Versions of dpaudit, numpy, scipy and Python, of scikit-learn if it may have been used, and
+        PYTHONHASHSEED, if the user chose a value other than the usual one.
     expect : {'violation', 'pass'} or None
         The verdict that the user expects; None if the user stated none.
     warnings : tuple of str
         Reasons to doubt the whole run.
     repeated : Repeated or None
-        The number of independent runs in each output, and the claim for one run; `claim` is for all
-        runs together. None if an output is one run.
+        The number of independent runs in each output, and the claim for one run; None for one run.
     grouped : Grouped or None
-        The number of records in which the inputs may differ, and the claim for one record; `claim`
-        is for the whole group. None if the inputs differ in one record.
+        The number of records in which the inputs may differ, and the claim for one record; None for
+        one record.
     request : mapping of str to Any, or None
         The settings with which the audit can be run again, and the folder to which relative paths
         refer. None if a setting is not a plain value, such as a Python function.
     underpowered : str or None
-        The reason why the audit could not have refuted its claim, whatever the mechanism does, and
-        what the user can do; or that the audit was interrupted. None if the audit had enough power,
-        or if the user allowed this.
+        The reason why the audit could not have refuted its claim, and what the user can do; or that
+        the audit was interrupted. None with enough power, or if the user allowed this.
     resumed : int
         Number of earlier runs whose draws were taken from the audit's journal.
     source : str or None
@@ -438,14 +441,13 @@ class AuditResult:
     notes : tuple of str
         Facts about the run that are no reason for doubt.
     family : Family or None
-        The family of audits with which this audit shares an error probability; None if it shares
-        none. `confidence` is then 1 minus an equal share of this error probability, so that the
-        bounds of all audits of the family hold together.
+        The family of audits with which this audit shares an error probability. `confidence` is then
+        1 minus an equal share of it, so that the bounds of all audits of the family hold together.
     searched : Searched or None
         The search that found the pairs of inputs; None if the user gave them.
     trace : Trace or None
         The lines of code where runs with the same noise differ between the two inputs of a refuted
-        pair. None if no pair was refuted, or if no trace was made.
+        pair; None if no trace was made.
     strict : bool
         Whether a warning makes the audit fail. `failing_warnings` lists such warnings.
     claimed_by : ClaimSource or None
@@ -499,11 +501,15 @@ class AuditResult:
         return Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND
 
     @property
+    def refuted(self) -> bool:
+        """Whether the draws refute the claim: the verdict is VIOLATION."""
+        return self.verdict is Verdict.VIOLATION
+
+    @property
     def is_refuted_alone(self) -> bool:
-        """Whether the audit refutes the claim at its own `confidence`. In a family (audits that
-        share one error probability), this confidence is 1 minus the audit's share of the error
-        probability, by Bonferroni. Holm's procedure, which may refute the claim at a larger p-value
-        when all audits have ended, does not count here."""
+        """Whether the audit refutes the claim at its own `confidence`. In a family, this is 1 minus
+        the audit's share of the error probability, by Bonferroni; Holm's procedure, which may
+        refute the claim at a larger p-value, does not count here."""
         return any(certificate.refuted for certificate in self.ending.certificates)
 
     @property
@@ -534,14 +540,12 @@ class AuditResult:
 
     @property
     def decisive(self) -> AnyCertificate | None:
-        """The certificate that decides the verdict; None if an error ended the audit before any
-        pair was complete."""
+        """The certificate that decides the verdict; None if an error ended the audit before any."""
         return self.ending.deciding
 
     @property
     def point(self) -> ProfilePoint:
-        """The point (ε, δ) of the claim that was tested for `decisive`, the certificate that
-        decides the verdict. Without such a certificate, the first point of the claim."""
+        """The point of the claim that was tested for `decisive`; without it, the first point."""
         return self.claim.point() if self.decisive is None else self.decisive.point
 
     @property
@@ -573,8 +577,7 @@ class AuditResult:
 
     @property
     def meets_expectation(self) -> bool:
-        """Whether the verdict is the expected one. Without `expect`, NO_VIOLATION_FOUND is
-        expected."""
+        """Whether the verdict is the expected one; without `expect`, NO_VIOLATION_FOUND."""
         wanted = Verdict.VIOLATION if self.expect == "violation" else Verdict.NO_VIOLATION_FOUND
         return self.verdict is wanted
 
@@ -586,8 +589,7 @@ class AuditResult:
 
     @property
     def failing_warnings(self) -> tuple[str, ...]:
-        """The warnings that make a `strict` audit fail. Empty if the audit is not strict, or fails
-        because of its verdict."""
+        """The warnings that make a `strict` audit fail; empty if its verdict fails it already."""
         if not self.strict or not self.meets_expectation:
             return ()
         # If `underpowered` or a note already says that the inputs are equal, the warning about
@@ -623,8 +625,77 @@ class AuditResult:
 
         return render(self, verbose=int(verbose))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain dicts, lists, texts and numbers.
+
+        Returns
+        -------
+        dict
+            The fields of the audit's entry in a result file (docs/files.md).
+        """
+        import json
+
+        from dpaudit.reports.json import entry
+
+        document: dict[str, Any] = json.loads(entry(self))
+        return document
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report to a file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, which is replaced if it exists. Its suffix chooses the format: `.html`,
+            `.json`, `.md`, `.xml` (JUnit), `.sarif` or `.txt`.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        UsageError
+            For another suffix, and if a package that the format needs is missing.
+        """
+        from dpaudit.reports.notebook import save
+
+        return save(self, path)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw each input's share of draws in every level of outputs, with the event shaded.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axes to draw on. Default: the axes of a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        UsageError
+            If matplotlib is not installed, or if the audit has no draws of a pair of inputs.
+        """
+        from dpaudit.reports.notebook import plot
+
+        return plot(self, ax)
+
+    def _repr_html_(self) -> str:
+        from dpaudit.reports.notebook import html
+
+        return html(self)
+
     def __str__(self) -> str:
         return self.report()
+
+    def __bool__(self) -> bool:
+        """Raise TypeError: "true" could mean a violation as well as a pass."""
+        raise TypeError("an AuditResult is neither true nor false; use .refuted or .verdict")
 
     def __repr__(self) -> str:
         from dpaudit.reports.text import render_line

@@ -1,7 +1,6 @@
 """Define the result of a trace, which finds the lines where two runs with the same noise differ.
 
-A trace is a diagnosis for the noise that was tried, and no certificate. A *site* is a line of code
-that draws noise. Its *cost* is the privacy loss of the value that the noise hides: ε in nats, or μ
+A trace is a diagnosis for the noise that was tried, and no certificate. Costs are ε in nats, or μ
 of Gaussian DP (docs/method.md §14).
 """
 
@@ -58,9 +57,9 @@ class SourceLine:
     ----------
     file : str
         Path of the file: relative for a file in the working directory or below, else absolute; "?"
-        if the line is unknown.
+        if unknown.
     line : int
-        Number of the line; the first line has number 1. 0 if the line is unknown.
+        Number of the line, from 1; 0 if unknown.
     code : str
         The expression that the report is about, or the whole line without indentation.
     """
@@ -80,29 +79,27 @@ class Site:
     Attributes
     ----------
     line, added : SourceLine
-        The line that draws the noise, and the line that adds the noise to a value or compares the
-        two. Often both are the same line.
+        The line that draws the noise, and the line that adds it to a value or compares the two.
+        Often both are the same line.
     primitive : str
         The function that draws, such as `rng.laplace`. `coin` stands for a uniform random number
         that is compared with a probability.
     law : str
         Distribution of the noise, such as `laplace`; `unknown` if the trace cannot determine it.
     scales : tuple of (float, float), or None
-        Scale of the noise for d1 and for d2. They differ if the scale depends on the data, and
-        are then the scales in the output. If the line draws several noise values, these are the
-        scales of the value with the largest cost. None if unknown.
+        Scale of the noise for d1 and for d2; None if unknown. They differ if the scale depends on
+        the data, and are then the scales in the output. Of several noise values, those of the value
+        with the largest cost.
     operands : tuple of (str, str)
         The values that the noise hides, for d1 and for d2, as shortened text. For an array, all its
         values; if the line makes several sums of noise, the sum with the largest cost.
     shift : float
-        Distance between the two values; if there are several noise values, for the value with the
-        largest cost.
+        Distance between the two values; of several noise values, for the one with the largest cost.
     entries : int
         Number of noise values that the line draws in one run.
     cost, total : float or None
-        Largest cost of a single noise value, and cost of all noise values together, in `unit`. Both
-        may be infinite; None if unknown. The total is an upper estimate if the mechanism does not
-        release all of these values.
+        Largest cost of a single noise value, and cost of all together, in `unit`; may be infinite,
+        None if unknown. The total is an upper estimate if not all of these values are released.
     unit : {'ε', 'μ'}
         Unit of the costs: ε in nats, or the μ of Gaussian DP.
     released : bool
@@ -258,7 +255,7 @@ class Trace:
         """
         # Imported inside the method, since reports are a higher layer than certificates. The import
         # contract lists this exception.
-        from dpaudit.reports.trace import render
+        from dpaudit.reports.trace_report import render
 
         return render(self, verbose=int(verbose))
 
@@ -267,12 +264,10 @@ class Trace:
 
     @property
     def likely(self) -> Finding | None:
-        """The most likely cause of a proved leak; None if the trace found no cause.
-
-        It is the first of these that exists: a finding that by itself makes the mechanism leak more
-        than the claim allows; a value that seems to have no noise; noise that is drawn for one
-        input only; the line with the largest cost.
-        """
+        """The most likely cause of a proved leak; None if the trace found no cause. The first that
+        exists of: a finding that by itself makes the mechanism leak more than the claim allows; a
+        value that seems to have no noise; noise that is drawn for one input only; the line with the
+        largest cost."""
         first = (*self.causes, *self.seemingly_bare, *self._drawn_for_one)
         if first:
             return first[0]
@@ -289,8 +284,8 @@ class Trace:
 
     @property
     def seemingly_bare(self) -> tuple[Finding, ...]:
-        """The findings about values that seem to have no noise. A finding that is a certain cause
-        of a leak is left out."""
+        """The findings about values that seem to have no noise, without certain causes of a
+        leak."""
         kinds = ("no-noise", "exception")
         return tuple(
             finding for finding in self.findings if finding.kind in kinds and not finding.is_cause
@@ -299,10 +294,7 @@ class Trace:
     @property
     def understood(self) -> bool:
         """Whether the trace knows the cost of at least one noise value, or a reason for the leak.
-
-        If not, the trace shows nothing, and does not count as passed. A trace that stopped early
-        without a cause does not count as passed either.
-        """
+        If not, or if it stopped early without a cause, it does not count as passed."""
         if (self.seemingly_bare or self.cut) and not self.causes:
             return False
         explained = len(self.findings) > len(self._drawn_for_one)

@@ -1,9 +1,7 @@
-"""Compute the betting wealth against a claim, during the draws or again from recorded blocks of
-draws.
+"""Compute the betting wealth against a claim, during the draws or again from recorded blocks.
 
 `Wealth` follows the wealth of all bettors (`dpaudit.stats.betting`) against the claimed ε and
-against other values of ε on a grid. A *look* is the end of a block of draws, at which the wealth is
-recorded. `replay` computes the wealth of a certificate again from its blocks and beliefs.
+against other values of ε on a grid.
 """
 
 from __future__ import annotations
@@ -27,19 +25,12 @@ _VALUES_PER_PASS = 12
 
 
 class Wealth:
-    """The bettors' wealth against each value of ε on a grid: the present and the largest wealth.
+    """The present and the largest wealth of the bettors against each value of ε on a grid.
 
-    Parameters
-    ----------
-    point : ProfilePoint
-        The point (ε, δ) of the claim. Without `after`, the grid consists of the values of
-        `bound_grid`, a list of values of ε in rising order, up to the claimed ε.
-    alpha : float
-        Error probability of betting, in (0, 1).
-    after : int, optional
-        Index in `bound_grid` of a value above the claimed ε. The grid then consists of 12 values
-        (`_VALUES_PER_PASS`) from this index on. They serve to find a lower bound above the claimed
-        ε.
+    point: without `after`, the grid is `bound_grid` up to the ε of this point.
+    alpha: error probability of betting, in (0, 1).
+    after: index in `bound_grid` above the claimed ε. The grid is then `_VALUES_PER_PASS` values
+        from this index on, to find a lower bound above the claimed ε.
     """
 
     def __init__(self, point: ProfilePoint, alpha: float, *, after: int | None = None) -> None:
@@ -54,38 +45,34 @@ class Wealth:
         self._factors: FloatArray | None = None  # (grid, bettors, levels, inputs)
 
     def beyond(self) -> Wealth | None:
-        """Return a new `Wealth` without draws for the next larger values of ε on the grid.
-
-        Return None if the bettors have not refuted all present values of ε, so that the lower bound
-        cannot be larger, or if the grid has no further values.
-        """
+        """Return a new `Wealth` without draws for the next larger values of ε; None if a present
+        value is not refuted, so that the lower bound cannot be larger, or if there are no further
+        values."""
         reached = len(self._grid)
         is_open = reached < len(self._every) and self._largest.min() >= -math.log(self._alpha)
         return Wealth(self._point, self._alpha, after=reached) if is_open else None
 
     def extend(self, other: Wealth) -> None:
-        """Append to the grid of this object the values of ε of `other`, with the wealth against
-        each value. `other` must have bet on the same draws."""
+        """Append the values of ε of `other`, with their wealth, to the grid. It must have bet on
+        the same draws."""
         self._grid = np.concatenate([self._grid, other._grid])
         self._gains = np.concatenate([self._gains, other._gains])
         self._largest = np.concatenate([self._largest, other._largest])
         self._factors = None  # the factors of the added values are missing
 
     def believe(self, beliefs: Beliefs) -> None:
-        """Set the beliefs of the bettors (estimates of the input of a draw, given its level) for
-        the next draws. The caller must do so before it looks at these draws: only bets that are
-        fixed in advance may refute a claim."""
+        """Set the beliefs for the next draws, before these are looked at: only bets that are fixed
+        in advance may refute a claim."""
         self._factors = beliefs.log_factors(self._grid, self._delta)
         self._shares = stakes(beliefs, self._delta)
         if self._gains.shape[1] != len(self._shares):
             self._gains = np.zeros((len(self._grid), len(self._shares)))
 
     def first_refuting(self, looks: Sequence[Tally]) -> int | None:
-        """Return the index of the first look (end of a block of draws) at which the bets refute the
-        claim; None if there is none. The draws are not recorded: the wealth of this object stays as
-        before.
+        """Return the index of the first look at which the bets refute the claim; None without one.
+        The draws are not recorded.
 
-        looks: one tally for each look, with the counts of the draws since the look before.
+        looks: the tally of the draws between each look and the one before.
         """
         needed = -math.log(self._alpha)
         at_claim = log_wealth(
@@ -100,10 +87,9 @@ class Wealth:
         return int(refuted[0]) if len(refuted) else None
 
     def record(self, looks: Sequence[Tally]) -> None:
-        """Bet on draws, and record the wealth at each look (end of a block of draws).
+        """Bet on draws, and record the wealth at each look.
 
-        looks: one tally for each look: the counts of its block, which are the draws since the look
-            before.
+        looks: the tally of the draws between each look and the one before.
         """
         gains = self._log_gains(looks)
         self._gains = gains[-1]
@@ -111,11 +97,8 @@ class Wealth:
 
     @property
     def log_largest(self) -> float:
-        """Return the log of the largest wealth so far against the claimed ε or, if that is smaller,
-        against a smaller ε: the minimum over all these ε.
-
-        The minimum is taken because a refutation of the claimed ε must also refute every smaller ε.
-        """
+        """Return the log of the smallest, over the claimed ε and smaller ones, of the largest
+        wealth so far. A refutation of the claimed ε must also refute every smaller ε."""
         return float(self._largest[: self._claim + 1].min())
 
     @property
@@ -125,8 +108,8 @@ class Wealth:
 
     @property
     def gains(self) -> FloatArray:
-        """Return the log of the factor by which each bettor has multiplied its stake against the
-        claimed ε, (bettors,)."""
+        """Return the log of the factor by which each bettor multiplied its stake against the
+        claimed ε."""
         return np.array(self._gains[self._claim])
 
     @property
@@ -135,8 +118,8 @@ class Wealth:
 
     @property
     def epsilon_lower(self) -> float:
-        """Return the lower bound for ε, a value of the grid. It may be read at the end of any
-        block: all of these bounds are valid together with probability at least 1 - alpha."""
+        """Return the lower bound for ε, a value of the grid; valid together at all looks with
+        probability at least 1 - alpha."""
         return epsilon_lower(self._grid, self._largest, self._alpha)
 
     def _log_gains(self, looks: Sequence[Tally], part: slice = slice(None)) -> FloatArray:
@@ -153,12 +136,8 @@ class Wealth:
 def replay(
     point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> Wealth:
-    """Return the wealth of the bets after all blocks, computed from the recorded counts and
-    beliefs.
-
-    If the claim was refuted, the wealth against larger values of ε is computed as well, since the
-    lower bound for ε needs it: 12 values of the grid at a time, until some value is not refuted.
-    """
+    """Return the wealth after all blocks, from recorded counts and beliefs. If the claim was
+    refuted, it includes larger values of ε, up to one that is not refuted, for the lower bound."""
     wealth = _replayed(Wealth(point, alpha), rounds, blocks)
     while (further := wealth.beyond()) is not None:
         wealth.extend(_replayed(further, rounds, blocks))
@@ -168,8 +147,7 @@ def replay(
 def first_refuted(
     point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> int | None:
-    """Return the number of draws at the end of the block after which betting refuted the claim, or
-    None if it never did."""
+    """Return the number of draws after which betting refuted the claim; None if it never did."""
     wealth = Wealth(point, alpha)
     return next(
         (draws for draws in _bet_block_by_block(wealth, rounds, blocks) if wealth.refuted), None
@@ -179,10 +157,8 @@ def first_refuted(
 def course(
     point: ProfilePoint, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> list[tuple[int, float]]:
-    """Return a list of (number of draws so far, log wealth against the claimed ε).
-
-    It has one entry for each block of draws on which the bettors bet.
-    """
+    """Return (number of draws so far, log wealth against the claimed ε) for each block that was bet
+    on."""
     wealth = Wealth(point, alpha=0.5)  # any alpha: the wealth does not depend on it
     return [(draws, wealth.log_now) for draws in _bet_block_by_block(wealth, rounds, blocks)]
 

@@ -1,9 +1,30 @@
 """Privacy definitions, such as pure DP or zCDP, and claims: a definition with its parameters.
 
-Every claim has a privacy profile: the largest δ(ε) = sup_E P(E) - e^ε Q(E) that the claim allows. P
-and Q are the laws of the output on the two inputs, and E is any event (docs/method.md §6). An audit
-refutes a claim by refuting one point (ε, δ(ε)) of the profile. So the package dpaudit.stats deals
-with points, and needs to know no definitions.
+An audit refutes a claim by refuting one point of its privacy profile (docs/method.md §6). So the
+package dpaudit.stats deals with points, and needs to know no definitions.
+
+d1, d2, P, Q
+    The two inputs, and the laws of the output on them. A claim holds in both directions.
+ε, δ
+    `epsilon` is in nats, finite and at least 0; `delta` is in [0, 1).
+privacy profile
+    The largest δ(ε) = sup_E P(E) - e^ε Q(E) that a claim allows, over all events E.
+point
+    A pair (ε, δ): the inequality P(E) ≤ e^ε Q(E) + δ for every event E.
+D_a(P ‖ Q)
+    The Rényi divergence of order a, in nats.
+trade-off function
+    The least probability f(α) of a miss of a test of d1 against d2 with probability α of a false
+    alarm. A false alarm decides for d2 on d1, a miss for d1 on d2.
+g
+    g(p) = f(1 - p), the least probability of an event for one input that has probability p for the
+    other.
+key
+    Name of a definition on the command line and in files, such as "pure".
+substitute
+    A number that a user may give instead of a parameter, such as σ instead of μ.
+adversary
+    A function from an output to a guess of the input: 1, 2 or None.
 """
 
 from dpaudit.claims.base import PrivacyClaim as PrivacyClaim

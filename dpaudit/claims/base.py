@@ -1,9 +1,7 @@
 """The base class of privacy definitions, and the description of their parameters.
 
-A definition, such as pure DP, is a subclass of `PrivacyClaim`. A claim, such as 1-DP, is an
-instance with values of the parameters. Checks of the values, command-line flags, schemas and
-documentation are derived from the `Parameter` annotation of each field. Other modules of dpaudit
-use only the methods of `PrivacyClaim`.
+A definition is a subclass of `PrivacyClaim`; a claim is an instance. Checks of values, command-line
+flags, schemas and documentation are derived from the `Parameter` annotation of each field.
 """
 
 from __future__ import annotations
@@ -36,20 +34,13 @@ Check = Callable[[str, Any], Any]
 
 
 def invalid(*parts: str) -> ClaimError:
-    """Return the error for a parameter with an impossible value.
-
-    parts: parts of the message (see `DpauditError`).
-    """
+    """Return the error for a parameter with an impossible value, from the parts of its message."""
     return ClaimError(*parts, code="option-invalid")
 
 
 def checked_number(name: str, value: Any) -> float:
-    """Return a number of Python or NumPy as a float. Raise ClaimError for any other value, also for
-    Booleans.
-
-    name: name of the parameter in messages.
-    value: the number.
-    """
+    """Return a number of Python or NumPy as a float. Raise ClaimError, with the name of the
+    parameter, for any other value, also for Booleans."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise invalid(Name(name), f"={value!r} must be a number")
     try:
@@ -60,9 +51,8 @@ def checked_number(name: str, value: Any) -> float:
 
 
 def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any], float]:
-    """Return a check for parameters that must be numbers with a certain property. The check is
-    called with the name and the value of a parameter, and returns the value as a float. It raises
-    ClaimError for any other value.
+    """Return a check of numbers with a certain property: from the name and the value of a parameter
+    it returns the value as a float, or raises ClaimError.
 
     must: the property, as text for messages, such as "lie in [0, 1)".
     holds: returns whether a number has the property; must return False for NaN.
@@ -78,9 +68,7 @@ def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any
 
 
 def positive_up_to(most: float) -> Callable[[str, Any], float]:
-    """Return a check for parameters that must lie in (0, most]. The check returns the value as a
-    float, and raises ClaimError for any other value.
-    """
+    """Return a check, as of `number_that`, for parameters that must lie in (0, most]."""
     return number_that(f"lie in (0, {most:g}]", lambda number: 0 < number <= most)
 
 
@@ -91,12 +79,12 @@ checked_positive = number_that("be a finite number above 0", lambda x: 0 < x < m
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """A substitute: a number that a user may give instead of a parameter, such as σ instead of μ.
+    """A substitute.
 
     name, help: name of the substitute, and its text in the command-line help.
     same: the equation between parameter and substitute, such as "mu = 1/sigma", for messages.
-    convert: a function from the value of the substitute to the value of the parameter; raises
-        ClaimError for an impossible value.
+    convert: a function from the value of the substitute to that of the parameter; raises ClaimError
+        for an impossible value.
     """
 
     name: str
@@ -111,15 +99,12 @@ class Parameter:
 
     help: text of the command-line help.
     check: check of a value. Default: every value is accepted unchanged.
-    forms: accepted forms of the value in files (see `Form`); the command line accepts only the
-        first form.
-    is_telling: whether the parameter implies its definition. If so, users who give the parameter
-        need not name the definition.
+    forms: accepted forms of the value in files; the command line accepts only the first.
+    is_telling: whether the parameter implies its definition, which users then need not name.
     has_curve: whether `dpaudit explain` takes several values of the parameter and draws a curve for
-        each of them. It takes other parameters only together with one that has curves, and so
-        refuses claims of a definition without such a parameter.
+        each. It takes other parameters only together with such a one.
     has_flag: whether the command line has a flag for the parameter.
-    instead: substitute that may be given in place of the parameter; None if there is no substitute.
+    instead: substitute that may be given in place of the parameter; None if there is none.
     symbol: symbol of the parameter in reports, such as "ρ"; other parameters of the claim stand in
         braces, as in "D_{order:g}". "": the name of the parameter.
     """
@@ -379,11 +364,8 @@ class PointClaim(PrivacyClaim):
 
 @lru_cache
 def described(kind: Any) -> dict[str, Parameter]:
-    """Return a dict from the name of each parameter of a privacy definition, such as `epsilon`, to
-    its `Parameter` annotation. The parameters have the order of the constructor.
-
-    kind: class of the definition.
-    """
+    """Return the `Parameter` of each parameter of a definition's class, in the order of the
+    constructor."""
     hints = get_type_hints(kind, include_extras=True)
     return {parameter.name: hints[parameter.name].__metadata__[0] for parameter in fields(kind)}
 
@@ -405,10 +387,8 @@ def why_misnamed(claim: PrivacyClaim) -> str | None:
 
 
 def implied_delta(point: ProfilePoint, epsilon: float) -> float:
-    """Return the δ at `epsilon` that (ε₀, δ₀)-DP implies, rounded up (docs/method.md (6.6)).
-
-    point: (ε₀, δ₀).
-    """
+    """Return the δ at `epsilon` that the point (ε₀, δ₀) implies, rounded up (docs/method.md
+    (6.6))."""
     if epsilon >= point.epsilon:
         return point.delta
     gap = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))
@@ -416,9 +396,8 @@ def implied_delta(point: ProfilePoint, epsilon: float) -> float:
 
 
 def points_at(claim: PrivacyClaim, epsilons: Iterable[float]) -> tuple[ProfilePoint, ...]:
-    """Return the points (ε, δ(ε)) of a claim's privacy profile at the given ε, in nats. Points with
-    δ ≥ 1 are left out, since every mechanism satisfies them.
-    """
+    """Return the points (ε, δ(ε)) of a claim's profile at the given ε, without those with δ ≥ 1,
+    which every mechanism satisfies."""
     points = (ProfilePoint(epsilon, claim.profile(epsilon)) for epsilon in epsilons)
     return tuple(point for point in points if point.delta < 1)
 
@@ -430,10 +409,7 @@ def total(claims: Sequence[Any], name: str) -> float:
 
 def below_one(delta: float, what: str) -> float:
     """Return `delta`. Raise ClaimError if it is 1 or more, since every mechanism satisfies such a
-    claim.
-
-    what: origin of δ, such as "group of 3", for the message.
-    """
+    claim. `what` is the origin of δ, such as "group of 3", for the message."""
     if delta >= 1:
         raise ClaimError(
             f"{what}: δ would be {delta:.3g}, and a δ of 1 or more says nothing",
@@ -443,11 +419,9 @@ def below_one(delta: float, what: str) -> float:
 
 
 def group_point(point: ProfilePoint, size: int) -> tuple[float, float]:
-    """Return the ε and δ that (ε, δ)-DP implies for inputs that differ in k = `size` records.
-
-    The returned ε is kε. The returned δ is δ (e^{kε} - 1) / (e^ε - 1), or kδ if ε = 0 (Lalanne,
-    Prop. 6; docs/method.md (6.5)). Raises ClaimError if the returned δ would reach 1.
-    """
+    """Return the point for inputs that differ in k = `size` records: kε, and δ (e^{kε} - 1) / (e^ε
+    - 1), or kδ if ε = 0 (Lalanne, Prop. 6; docs/method.md (6.5)). Raise ClaimError if this δ would
+    reach 1."""
     epsilon, times = size * point.epsilon, math.inf  # times: factor of δ, inf on overflow
     with suppress(OverflowError):
         times = math.expm1(epsilon) / math.expm1(point.epsilon) if epsilon else float(size)

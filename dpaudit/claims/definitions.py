@@ -1,10 +1,8 @@
-"""The list of all privacy definitions. To register a definition everywhere, add one import to this
-module.
+"""The list of all privacy definitions. To register a definition everywhere, add one import here.
 
-Help texts and documentation list the definitions in this order. If a user gives parameters without
-naming a definition, and the parameters fit several definitions equally well, dpaudit takes the
-first of these definitions. A parameter that only one definition has, such as rho, needs
-`is_telling=True` in its `Parameter`: users may then give it without `definition:` in a file.
+Help texts and documentation list the definitions in this order. If parameters without a definition
+fit several definitions equally well, dpaudit takes the first. A parameter that only one definition
+has, such as rho, needs `is_telling=True` in its `Parameter`.
 """
 
 # ruff: noqa: I001 # ruff must not sort the imports: their order is the order of the definitions

@@ -1,9 +1,9 @@
 """Claims that follow from other claims: for groups, compositions, a smaller ε, a chain of inputs.
 
-"Lalanne, Prop. n" cites C. Lalanne's lesson (docs/seeds.md, 000). Two facts from the lesson need no
-function. First, post-processing preserves every claim (Prop. 2 and 7) except a probabilistic claim
-(Prop. 4). Second, a probabilistic claim implies the approximate claim with the same ε and δ (Prop.
-5; `ProbabilisticDP.points`).
+"Lalanne, Prop. n" cites C. Lalanne's lesson (docs/seeds.md, 000). Two of its facts need no code:
+post-processing preserves every claim (Prop. 2 and 7) except a probabilistic claim (Prop. 4), and a
+probabilistic claim implies the approximate claim with the same ε and δ (Prop. 5;
+`ProbabilisticDP.points`).
 """
 
 from __future__ import annotations
@@ -25,32 +25,13 @@ from dpaudit.errors import ClaimError, Name
 
 
 def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
-    """Return the claim that follows from a claim for inputs that differ in `size` records.
+    """Return the claim that follows for inputs that differ in `size` records,
+    `claim.for_group(size)`. For (ε, δ)-DP it has kε and δ (e^{kε} - 1) / (e^ε - 1), k = size
+    (docs/method.md §6).
 
-    Parameters
-    ----------
-    claim : PrivacyClaim
-        The claim for inputs that differ in a single record.
-    size : int
-        Number of records, at least 1.
+    Raise ClaimError if `size` is not a whole number of at least 1, if the definition has no simple
+    rule for groups, or if δ would reach 1.
 
-    Returns
-    -------
-    PrivacyClaim
-        The result of `claim.for_group(size)`.
-
-    Raises
-    ------
-    ClaimError
-        If `size` is not a whole number of at least 1; if the definition has no simple rule for
-        groups; and if δ would reach 1.
-
-    Notes
-    -----
-    For (ε, δ)-DP the claim has kε and δ (e^{kε} - 1) / (e^ε - 1), k = size (docs/method.md §6).
-
-    Examples
-    --------
     >>> group(ApproximateDP(0.5, 0), 3).describe()
     '(1.5, 0)-DP'
     """
@@ -66,32 +47,13 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
 
 
 def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
-    """Return the claim that follows for several independent releases taken together.
+    """Return the claim for an output that consists of several independent releases, one for each
+    claim. Raise ClaimError if there are none, or if δ would reach 1.
 
-    Parameters
-    ----------
-    claims : sequence of PrivacyClaim
-        One claim for each release, at least one.
+    If all claims have one definition with a rule for compositions, this rule is used
+    (`PrivacyClaim.composed`). Otherwise the ε and the δ of all points are added up. Source:
+    Lalanne, Prop. 3 and 8; Dwork & Roth 2014, Thm. 3.16; docs/method.md §6.
 
-    Returns
-    -------
-    PrivacyClaim
-        The claim for the output that consists of all releases.
-
-    Raises
-    ------
-    ClaimError
-        If there are no claims, or if δ of the resulting claim would reach 1.
-
-    Notes
-    -----
-    If all claims have the same definition, and the definition has a rule for compositions, this
-    rule is used (`PrivacyClaim.composed`). Otherwise each claim counts as its point (ε, δ), and
-    the ε and the δ of all points are added up. Source: Lalanne, Prop. 3 and 8; Dwork & Roth 2014,
-    Thm. 3.16; docs/method.md §6.
-
-    Examples
-    --------
     >>> from dpaudit.claims.point_claims import PureDP
     >>> compose([PureDP(0.5), ApproximateDP(1, 1e-6)]).describe()
     '(1.5, 1e-06)-DP'
@@ -108,35 +70,12 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
 
 
 def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> ApproximateDP:
-    """Return the claim (ε', δ')-DP, with an ε' below the claimed ε, that follows from a claim.
+    """Return the (ε', δ')-DP, with ε' in [0, ε], that follows from a claim with the point (ε, δ).
+    Raise ClaimError for another ε', and if δ' would reach 1.
 
-    Parameters
-    ----------
-    claim : PrivacyClaim
-        The claim; (ε, δ) is its point (`claim.point()`).
-    epsilon : float
-        ε', in nats, in [0, ε].
-    tight : bool, default True
-        Whether δ' is the privacy profile of the claim at ε', rounded up. Otherwise δ' is
-        δ + e^ε - e^ε', which is simpler and often above 1.
+    tight: whether δ' is the privacy profile of the claim at ε', rounded up. Otherwise δ' is
+        δ + e^ε - e^ε', which is simpler and often above 1 (Lalanne, Prop. 9; docs/method.md §6).
 
-    Returns
-    -------
-    ApproximateDP
-        The claim (ε', δ').
-
-    Raises
-    ------
-    ClaimError
-        If ε' is not in [0, ε], and if δ' would reach 1.
-
-    Notes
-    -----
-    `PrivacyClaim.profile` has the formula of the tight δ' of (ε, δ)-DP. Source of the simpler δ':
-    Lalanne, Prop. 9 (docs/method.md §6).
-
-    Examples
-    --------
     >>> round(relax(ApproximateDP(1, 1e-5), 0.5).delta, 3)
     0.288
     """
@@ -152,32 +91,14 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
 
 
 def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
-    """Return the claim for inputs d1 and d3 that follows from claims for (d1, d2) and (d2, d3).
+    """Return the claim for (d1, d3) that follows from the points (ε₁, δ₁) of a claim for (d1, d2)
+    and (ε₂, δ₂) of one for (d2, d3): (ε₁ + ε₂, δ)-DP, with δ = max{δ₁ + e^ε₁ δ₂, δ₂ + e^ε₂ δ₁}.
+    Raise ClaimError if δ would reach 1.
 
-    Parameters
-    ----------
-    first, second : PrivacyClaim
-        The claim for d1 and d2, with point (ε₁, δ₁), and the claim for d2 and d3, with point
-        (ε₂, δ₂). Only the points are used.
-
-    Returns
-    -------
-    ApproximateDP
-        The claim (ε₁ + ε₂, δ)-DP, with δ = max{δ₁ + e^ε₁ δ₂, δ₂ + e^ε₂ δ₁}.
-
-    Raises
-    ------
-    ClaimError
-        If δ would reach 1.
-
-    Notes
-    -----
     Let p, q and r be the probabilities of an event under d1, d2 and d3. p ≤ e^ε₁ q + δ₁ and
     q ≤ e^ε₂ r + δ₂ give p ≤ e^(ε₁+ε₂) r + δ₁ + e^ε₁ δ₂ (docs/method.md §6; docs/seeds.md, 003,
     Exercise 7.2).
 
-    Examples
-    --------
     >>> chain(ApproximateDP(1.0, 0), ApproximateDP(0.5, 0)).epsilon
     1.5
     """
@@ -189,31 +110,13 @@ def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
 
 
 def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
-    """Return bounds on the posterior probability of an input, given an output of an ε-DP mechanism.
+    """Return the smallest and the largest probability of d1, rather than d2, after an output of an
+    ε-DP mechanism was seen, from its probability `prior` before. Raise ClaimError if ε or the prior
+    is not a number, or out of range.
 
-    Parameters
-    ----------
-    epsilon, prior : float
-        ε, in nats, finite, at least 0; the probability, before the output is seen, that the input
-        is d1 rather than d2, in [0, 1].
-
-    Returns
-    -------
-    tuple of float
-        The smallest and the largest probability of d1 after the output is seen.
-
-    Raises
-    ------
-    ClaimError
-        If ε or the prior is not a number, or out of range.
-
-    Notes
-    -----
     By Bayes' rule an output multiplies the odds of d1 by a factor between e^-ε and e^ε. Source:
     Lalanne, eq. 5 (docs/seeds.md, 000).
 
-    Examples
-    --------
     >>> low, high = posterior_bounds(1.1, 0.5)
     >>> round(low, 2), round(high, 2)
     (0.25, 0.75)

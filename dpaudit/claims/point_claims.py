@@ -1,8 +1,5 @@
-"""Definitions that are tested at a single point (ε, δ): pure, approximate, probabilistic and
-computational differential privacy, and total variation.
-
-P and Q are the laws of the output on the two inputs (`PrivacyClaim`).
-"""
+"""Definitions that are tested at a single point: pure, approximate, probabilistic and computational
+differential privacy, and total variation."""
 
 from __future__ import annotations
 
@@ -203,10 +200,8 @@ class ComputationalDP(PointClaim):
         return ComputationalDP(*group_point(self.point(), size), self.adversary)
 
     def composed(self, claims: Sequence[Self]) -> ComputationalDP:
-        """Return the claim with the sum of all ε and the sum of all δ.
-
-        The returned claim names an adversary only if all claims name the same adversary.
-        """
+        """Return the claim with the sums of all ε and of all δ. It names an adversary only if all
+        claims name the same."""
         delta = below_one(total(claims, "delta"), "composition")
         common = all(claim.adversary == self.adversary for claim in claims)
         adversary = self.adversary if common else None

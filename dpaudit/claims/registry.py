@@ -1,20 +1,19 @@
 """The registered privacy definitions, and the claims that users make by naming parameters.
 
-`dpaudit.claims.definitions` lists the definitions. The command line and the reader of configuration
-files call `make_claim` with the parameters that a user gave, such as {"epsilon": 1.0}. `parameters`
-describes all parameters, for flags, schemas and documentation. A substitute is a number that may be
-given in place of a parameter, such as σ in place of the μ of a Gaussian claim.
+The command line and the reader of configuration files call `make_claim` with the parameters that a
+user gave, such as {"epsilon": 1.0}. `parameters` describes all parameters, for flags, schemas and
+documentation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from dpaudit.claims import base, definitions
 from dpaudit.claims.base import Form, Parameter, PrivacyClaim
-from dpaudit.errors import ClaimError, Name
+from dpaudit.errors import ClaimError, Name, UsageError
 from dpaudit.wording import did_you_mean
 
 DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
@@ -26,11 +25,9 @@ DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClaimParameter:
-    """A parameter of one or more privacy definitions, such as μ, or a substitute: a number that
-    users may give in place of a parameter, such as σ in place of μ.
+    """A parameter of one or more privacy definitions, or a substitute.
 
-    name: name of the parameter or the substitute.
-    definitions: keys of the privacy definitions that take it, such as "pure".
+    definitions: keys of the privacy definitions that take it.
     help, forms, has_flag, has_curve: as in `claims.base.Parameter`.
     """
 
@@ -47,12 +44,23 @@ class ClaimParameter:
         return float if self.forms[0] == "number" else str
 
 
-def described(definition: str) -> dict[str, Parameter]:
-    """Return the `Parameter` annotations of a definition, by name of the parameter, in the order of
-    the constructor.
+class ClaimNumbers(TypedDict, total=False):
+    """Types of the parameters of claims, which functions of Python take as keyword arguments."""
 
-    definition: key of the definition, such as "pure".
-    """
+    epsilon: float | None
+    delta: float | None
+    adversary: Any
+    guarantees: Any
+    tradeoff: Any
+    mu: float | None
+    sigma: float | None
+    order: float | None
+    rho: float | None
+
+
+def described(definition: str) -> dict[str, Parameter]:
+    """Return the `Parameter` annotations of the definition with a key, in the order of the
+    constructor."""
     return base.described(DEFINITIONS[definition])
 
 
@@ -60,12 +68,10 @@ _DESCRIBED = {key: described(key) for key in DEFINITIONS}
 
 
 def parameters() -> tuple[ClaimParameter, ...]:
-    """Return the parameters of all definitions, in the order of the definitions.
+    """Return the parameters of all definitions, each once, in the order of the definitions. A
+    substitute follows the parameter that it replaces.
 
-    A parameter that several definitions take is listed once. A substitute, such as `sigma`, follows
-    the parameter that it replaces.
-
-    >>> [one.name for one in parameters()][:3]
+    >>> [parameter.name for parameter in parameters()][:3]
     ['epsilon', 'delta', 'adversary']
     """
     every: list[ClaimParameter] = []
@@ -86,12 +92,11 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     Parameters
     ----------
     parameters : mapping of str to Any
-        Values of the parameters by name; a parameter with value None counts as not given. The μ of
-        a Gaussian claim may be replaced by `sigma`, the standard deviation of the noise at
-        sensitivity 1.
+        Values by name; None counts as not given. The μ of a Gaussian claim may be replaced by
+        `sigma`, the standard deviation of the noise at sensitivity 1.
     definition : str, optional
-        A key of `DEFINITIONS`, such as "pure". Default: the definition that the given parameters
-        imply (`implied_definition`).
+        A key of `DEFINITIONS`, such as "pure". Default: the one that the parameters imply
+        (`implied_definition`).
 
     Returns
     -------
@@ -132,33 +137,47 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     return DEFINITIONS[definition](**_converted(values, definition))
 
 
-def implied_definition(given: Mapping[str, Any]) -> str:
-    """Return the key of the definition that the given parameters imply.
+def stated_claim(claim: Any, numbers: Mapping[str, Any]) -> Any:
+    """Return `claim`, or the claim that `numbers` make if it is None.
 
-    Some parameters, such as rho, imply a definition (`Parameter.is_telling`). Among the definitions
-    that a given parameter implies, choose the definition that takes most of the given parameters.
-    If no given parameter implies a definition, return "approximate" for delta > 0, else "pure".
-
-    given: values by name of the parameter.
+    Raises
+    ------
+    UsageError
+        If there is neither a claim nor a number, or both.
     """
-    telling = [key for key in DEFINITIONS if _names(key, telling=True) & given.keys()]
+    stated = {name: value for name, value in numbers.items() if value is not None}
+    if claim is None and not stated:
+        raise UsageError(
+            "nothing is claimed; give epsilon=…, or a claim, as PureDP(1.0)",
+            code="option-missing",
+        )
+    if claim is not None and stated:
+        raise UsageError(
+            f"give the claim or its numbers, not both: {', '.join(stated)}",
+            code="options-conflict",
+        )
+    return make_claim(stated) if claim is None else claim
+
+
+def implied_definition(values: Mapping[str, Any]) -> str:
+    """Return the key of the definition that the given parameters imply: of those that a parameter
+    implies by itself (`Parameter.is_telling`), the one that takes most of the given parameters;
+    otherwise "approximate" for delta > 0, else "pure"."""
+    telling = [key for key in DEFINITIONS if _names(key, telling=True) & values.keys()]
     if not telling:
-        return "approximate" if given.get("delta") else "pure"
-    return max(telling, key=lambda key: len(_names(key) & given.keys()))
+        return "approximate" if values.get("delta") else "pure"
+    return max(telling, key=lambda key: len(_names(key) & values.keys()))
 
 
-def conflict_message(given: Mapping[str, Any]) -> tuple[str, ...]:
+def conflict_message(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the parts of an error message if two of the given parameters belong to different
-    definitions of DP, such as `rho` (zCDP) and `mu` (Gaussian DP); otherwise return ().
-
-    given: values by name of the parameter.
-    """
-    definition = implied_definition(given)
-    telling = [name for name in given if name in _names(definition, telling=True)]
-    strays = [name for name in given if name not in _names(definition)]
+    definitions, such as `rho` (zCDP) and `mu` (Gaussian DP); otherwise ()."""
+    definition = implied_definition(values)
+    telling = [name for name in values if name in _names(definition, telling=True)]
+    strays = [name for name in values if name not in _names(definition)]
     for stray in strays if telling else ():
         if any(stray in _names(key, telling=True) for key in DEFINITIONS):
-            first, second = sorted((telling[0], stray), key=list(given).index)
+            first, second = sorted((telling[0], stray), key=list(values).index)
             ending = " do not go together; give one of them"
             return Name(first), " and ", Name(second), ending
     return ()
@@ -178,14 +197,12 @@ def required_parameters(definition: str) -> list[str]:
     ]
 
 
-def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:
-    """Return the names of the required parameters of a definition that were not given.
-
-    A parameter counts as given if its substitute was given, such as sigma in place of mu.
-    """
+def missing_parameters(values: Mapping[str, Any], definition: str) -> list[str]:
+    """Return the required parameters of a definition that were given neither themselves nor by a
+    substitute."""
     about = _DESCRIBED[definition]
     needed = required_parameters(definition)
-    return [name for name in needed if given.keys().isdisjoint(_spellings(name, about[name]))]
+    return [name for name in needed if values.keys().isdisjoint(_spellings(name, about[name]))]
 
 
 def _names(definition: str, *, telling: bool = False) -> set[str]:

@@ -1,13 +1,10 @@
 """Definitions by Rényi divergences: Rényi DP, zCDP (zero-concentrated DP) and approximate zCDP.
 
-Rényi DP bounds the divergence D_a(P ‖ Q) of a single order a, zCDP the divergences of all orders
-a > 1, in both directions; P and Q are the laws of the output on the two inputs.
-
-The privacy profile δ(ε) = sup_E P(E) - e^ε Q(E) follows from such a bound. For an event E with
-p = P(E) and q = Q(E), the divergence of two coins with probabilities p and q is at most D_a(P ‖ Q),
-by data processing. So δ(ε) is at most the largest p - e^ε q over all pairs (p, q) that the bound
-allows (docs/method.md (6.2)). For a single order no conversion is tighter, since one event attains
-the supremum.
+Rényi DP bounds the divergence of a single order a, zCDP those of all orders a > 1, in both
+directions. For an event E with p = P(E) and q = Q(E), the divergence of two coins with
+probabilities p and q is at most D_a(P ‖ Q), by data processing. So δ(ε) is at most the largest
+p - e^ε q over all pairs (p, q) that the bound allows (docs/method.md (6.2)). For a single order no
+conversion is tighter, since one event attains the supremum.
 """
 
 from __future__ import annotations
@@ -127,10 +124,8 @@ class RenyiDP(PrivacyClaim):
         return f"({self.order:.12g}, {self.epsilon:.12g})-Rényi DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return ("epsilon", value): a lower bound for D_a, where a is the order of the claim. The
-        value is the largest limit on D_a that still implies δ(ε) ≤ `delta_lower`. The δ(ε) of the
-        mechanism is at least `delta_lower`, so its D_a is at least this value.
-        """
+        """Return ("epsilon", value): the lower bound for D_a, the largest limit on D_a that still
+        implies δ(ε) ≤ `delta_lower`."""
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         near = _least_divergence(self.order, epsilon, delta_lower)
         return "epsilon", largest_parameter(delta_of, delta_lower, _MAX_DIVERGENCE, near)
@@ -394,9 +389,8 @@ class ApproximateZCDP(PrivacyClaim):
         return min(1.0, (self.delta + (1 - self.delta) * inside) * (1 + 1e-15))
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the points (ε, δ) of the privacy profile to test. Their ε are those of the points
-        that are tested for ρ-zCDP without δ and, if δ > 0, one further ε, at which the profile is
-        close to the δ of the claim."""
+        """Return the points to test: at the ε that are tested for ρ-zCDP and, if δ > 0, at one
+        further ε, where the profile is close to the δ of the claim."""
         epsilons = [point.epsilon for point in ZeroConcentratedDP(self.rho).points()]
         if self.delta:
             tail = math.log(10 / self.delta)
@@ -407,20 +401,16 @@ class ApproximateZCDP(PrivacyClaim):
         return f"{self.delta:.12g}-approximate {self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return ("rho", value): the largest ρ for which δ-approximate ρ-zCDP, with the δ of this
-        claim, has a privacy profile at ε of at most `delta_lower`. If `delta_lower` is a lower
-        bound for the δ(ε) of a mechanism, and the δ of this claim is right, then the value is a
-        lower bound for the ρ of the mechanism."""
+        """Return ("rho", value): the largest ρ for which the claim with this δ has a profile at ε
+        of at most `delta_lower`. It is a lower bound for the ρ of the mechanism, if the claimed δ
+        is right."""
         inside = max(0.0, delta_lower - self.delta) / (1 - self.delta) * (1 - 1e-15)
         return ZeroConcentratedDP(self.rho).own_lower(epsilon, inside)
 
     def composed(self, claims: Sequence[Self]) -> ApproximateZCDP:
-        """Return the claim with the sum of all ρ and δ = 1 - ∏ (1 - δᵢ).
-
-        Claim i bounds the divergence only within an event of probability at least 1 - δᵢ. The new δ
-        bounds the probability that at least one release lies outside of its event. It is at most
-        the sum of all δᵢ. Source: Bun & Steinke 2016, Section 8.
-        """
+        """Return the claim with the sum of all ρ and δ = 1 - ∏ (1 - δᵢ), at most the sum of all δᵢ:
+        a bound on the probability that at least one release lies outside of its event. Source: Bun
+        & Steinke 2016, Section 8."""
         fails = -math.expm1(math.fsum(math.log1p(-claim.delta) for claim in claims)) * (1 + 1e-15)
         delta = below_one(min(fails, total(claims, "delta")), "composition")
         return ApproximateZCDP(total(claims, "rho"), delta)

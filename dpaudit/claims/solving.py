@@ -1,8 +1,5 @@
-"""Root finding and maximisation for functions of a single variable, without SciPy.
-
-Claims use these functions to compute privacy profiles. Every command of dpaudit makes claims, so
-`scipy.optimize` is not used: its import would slow down all commands.
-"""
+"""Root finding and maximisation for functions of a single variable, without SciPy: every command of
+dpaudit makes claims, and the import of `scipy.optimize` would slow all of them down."""
 
 from __future__ import annotations
 
@@ -44,13 +41,11 @@ def crossing(function: Function, low: float, high: float, tolerance: float) -> t
 def peak(
     function: Function, low: float, high: float, tolerance: float, enough: float = math.inf
 ) -> float:
-    """Return the x in [low, high] where a function with a single peak is largest.
+    """Return the x in [low, high], up to `tolerance`, where a function with a single peak is
+    largest, or the first tried x with function(x) ≥ enough.
 
     The method is Brent's (1973, chapter 5): parabolas through the three highest points, and golden
     sections where parabolas fail, for example at a corner.
-
-    tolerance: largest error of x.
-    enough: the search ends early, and returns x, at the first x with function(x) ≥ enough.
     """
     least = tolerance / 4  # smallest distance between two points
     best = second = third = low + (1 - _GOLDEN) * (high - low)
@@ -93,12 +88,10 @@ def peak(
 def largest_parameter(
     delta_of: Function, delta_lower: float, high: float, near: float = math.inf
 ) -> float:
-    """Return the largest parameter x in (0, high] with delta_of(x) ≤ delta_lower, rounded down.
+    """Return the largest x in (0, high] with delta_of(x) ≤ delta_lower, rounded down by at most a
+    relative 10⁻⁶; 0 if there is none.
 
-    The result is too small by at most a relative 10⁻⁶. It is 0 if there is no such x.
-
-    delta_of: maps x to δ > 0 at a fixed ε; δ rises with x.
-    delta_lower: lower bound for δ at the same ε.
+    delta_of: δ > 0 at a fixed ε, rising with the parameter x.
     near: an estimate of the result, which affects only the time of the search.
     """
     if delta_lower <= 0:  # δ > 0 in theory, but a tiny δ may be rounded to 0

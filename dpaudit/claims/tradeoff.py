@@ -1,9 +1,7 @@
 """Definitions by trade-off functions, f-DP and Gaussian DP; trade-off functions of all claims.
 
-A test of d1 against d2 decides from an output which of the two inputs was used. A false alarm is a
-decision for d2 when the input is d1; a miss is a decision for d1 when the input is d2. A trade-off
-function f maps the probability α of a false alarm to the least probability of a miss. `tradeoff`
-computes f for any claim; `dpaudit explain` and reports draw it.
+`tradeoff` computes f for any claim; `dpaudit explain` and reports draw it. `smallest_probability`
+gives g, with which `stats.one_run_tradeoff` tests.
 """
 
 from __future__ import annotations
@@ -265,19 +263,15 @@ class GaussianDP(PrivacyClaim):
         return gaussian_delta(self.mu, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the points to test. The first point is the best one to detect a slightly larger μ
-        than the claimed μ.
-        """
+        """Return the points to test, the best one to detect a slightly larger μ first."""
         return _gaussian_points(self.mu)
 
     def describe(self) -> str:
         return f"{self.mu:.12g}-Gaussian DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return "mu" and a lower bound for μ that follows from a lower bound for δ(ε).
-
-        It is the largest μ whose privacy profile at ε is at most `delta_lower`.
-        """
+        """Return ("mu", value): the largest μ whose privacy profile at ε is at most
+        `delta_lower`."""
         largest = 4 * _MAX_MU
         return "mu", largest_parameter(lambda mu: gaussian_delta(mu, epsilon), delta_lower, largest)
 
@@ -290,10 +284,8 @@ class GaussianDP(PrivacyClaim):
         return GaussianDP(math.hypot(*(claim.mu for claim in claims)))
 
     def note_for_integers(self) -> str:
-        """Return a note that discrete Gaussian noise satisfies zCDP but not Gaussian DP.
-
-        Source: Canonne, Kamath & Steinke 2020, Thm. 4.
-        """
+        """Return a note that discrete Gaussian noise satisfies zCDP but not Gaussian DP (Canonne,
+        Kamath & Steinke 2020, Thm. 4)."""
         rho = f"{self.mu**2 / 2:.6g}"
         return (
             "all outputs are integers; a discrete Gaussian with σ = 1/μ is not exactly μ-GDP. It "
@@ -308,53 +300,23 @@ class GaussianDP(PrivacyClaim):
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return the privacy profile δ(ε) of N(0, 1) against N(μ, 1).
+    """Return the privacy profile δ(ε) of N(0, 1) against N(μ, 1), μ > 0, rounded up. Source: Balle
+    & Wang 2018; docs/method.md (6.1).
 
-    Parameters
-    ----------
-    mu, epsilon : float
-        μ, above 0; ε, in nats, at least 0.
-
-    Returns
-    -------
-    float
-        δ(ε) in [0, 1], rounded up.
-
-    Notes
-    -----
-    Source: Balle & Wang 2018; docs/method.md (6.1).
-
-    Examples
-    --------
     >>> round(gaussian_delta(1.0, 1.0), 4)
     0.1269
     """
-    ahead, behind = _normal_tail(epsilon / mu - mu / 2), _normal_tail(epsilon / mu + mu / 2)
-    scaled = math.exp(epsilon) * behind if behind else 0.0
-    # The result is rounded up by 1e-13 · ahead, so that it is never below δ(ε). This exceeds the
-    # rounding errors even if `ahead` and `scaled` nearly cancel.
-    return min(1.0, max(0.0, ahead - scaled) + 1e-13 * ahead)
+    p_tail, q_tail = _normal_tail(epsilon / mu - mu / 2), _normal_tail(epsilon / mu + mu / 2)
+    scaled = math.exp(epsilon) * q_tail if q_tail else 0.0
+    # The result is rounded up by 1e-13 · p_tail, so that it is never below δ(ε). This exceeds the
+    # rounding errors even if `p_tail` and `scaled` nearly cancel.
+    return min(1.0, max(0.0, p_tail - scaled) + 1e-13 * p_tail)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the smallest ε at which N(0, 1) against N(μ, 1) has the given δ.
+    """Return the smallest ε ≥ 0 at which N(0, 1) against N(μ, 1), μ > 0, has a profile of at most δ
+    > 0, rounded down (docs/method.md (6.1)).
 
-    Parameters
-    ----------
-    mu, delta : float
-        μ, above 0; δ, in (0, 1).
-
-    Returns
-    -------
-    float
-        The smallest ε ≥ 0 with δ(ε) ≤ `delta`, in nats, rounded down.
-
-    Notes
-    -----
-    Source: docs/method.md (6.1).
-
-    Examples
-    --------
     >>> round(gaussian_epsilon(1.0, 1e-5), 3)
     4.377
     """
@@ -380,11 +342,11 @@ def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
     larger = 1.1 * mu
 
     def evidence(epsilon: float) -> float:
-        ahead = _normal_tail(epsilon / larger - larger / 2)
-        behind = _normal_tail(epsilon / larger + larger / 2)
+        p_tail = _normal_tail(epsilon / larger - larger / 2)
+        q_tail = _normal_tail(epsilon / larger + larger / 2)
         ratio = math.exp(epsilon)
-        excess = ahead - ratio * behind - gaussian_delta(mu, epsilon)
-        return excess / math.sqrt(ahead + ratio**2 * behind)
+        excess = p_tail - ratio * q_tail - gaussian_delta(mu, epsilon)
+        return excess / math.sqrt(p_tail + ratio**2 * q_tail)
 
     last = mu * (4 + mu)
     best = max((last * step / 400 for step in range(401)), key=evidence)
@@ -401,27 +363,11 @@ _STEPS, _MAX_EPSILON = 200, 12.0
 
 
 def smallest_probability(claim: PrivacyClaim) -> Callable[[float], float]:
-    """Return the function g of a claim: the smallest probability of an event for the other input.
+    """Return the function g of a claim, from [0, 1] to [0, 1], convex and rising, rounded down.
 
-    Parameters
-    ----------
-    claim : PrivacyClaim
-        The claim.
+    For Gaussian DP, g(p) = Φ(Φ⁻¹(p) - μ). Otherwise g(p) is computed from lines below f, as in
+    `tradeoff`.
 
-    Returns
-    -------
-    callable
-        g, from [0, 1] to [0, 1], convex and rising, rounded down: under the claim, an event with
-        probability p for one of two neighbouring inputs has at least probability g(p) for the
-        other.
-
-    Notes
-    -----
-    g(p) = f(1 - p) for the trade-off function f. For Gaussian DP, g(p) = Φ(Φ⁻¹(p) - μ). Otherwise
-    g(p) is computed from lines below f, as in `tradeoff`.
-
-    Examples
-    --------
     >>> from dpaudit.claims.point_claims import PureDP
     >>> round(smallest_probability(PureDP(math.log(3)))(0.75), 6)
     0.25
@@ -441,26 +387,9 @@ def smallest_probability(claim: PrivacyClaim) -> Callable[[float], float]:
 
 
 def gaussian_smallest_probability(mu: float) -> Callable[[float], float]:
-    """Return g of μ-Gaussian DP: the smallest probability of an event for the other input.
+    """Return g of μ-Gaussian DP, g(p) = Φ(Φ⁻¹(p) - μ), rounded down; μ may be 0. Source: Dong, Roth
+    & Su 2022, Def. 2.6.
 
-    Parameters
-    ----------
-    mu : float
-        μ, at least 0.
-
-    Returns
-    -------
-    callable
-        g(p) = Φ(Φ⁻¹(p) - μ), from [0, 1] to [0, 1], rounded down: an event with probability p for
-        one of two neighbouring inputs has at least probability g(p) for the other.
-
-    Notes
-    -----
-    `smallest_probability` returns the same function for a claim `GaussianDP(mu)`; here, μ may also
-    be 0. Source: Dong, Roth & Su 2022, Def. 2.6.
-
-    Examples
-    --------
     >>> round(gaussian_smallest_probability(1.0)(0.5), 6)
     0.158655
     """
@@ -470,26 +399,9 @@ def gaussian_smallest_probability(mu: float) -> Callable[[float], float]:
 
 
 def at_bound(epsilon: float, delta: float, mu: float | None) -> PrivacyClaim | None:
-    """Return the strongest claim that the given lower bounds do not refute.
+    """Return the strongest claim that lower bounds for ε at δ and for μ (None: not bounded) do not
+    refute. It is μ-Gaussian DP, with μ at most 10, or else (ε, δ)-DP; None if the bound is 0.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Lower bound for ε, in nats, at δ, in [0, 1).
-    mu : float or None
-        Lower bound for μ; None if only ε is bounded.
-
-    Returns
-    -------
-    PrivacyClaim or None
-        μ-Gaussian DP if μ is bounded, otherwise (ε, δ)-DP; None if the bound is 0.
-
-    Notes
-    -----
-    μ is cut at 10, the largest μ of a claim. A smaller claim of the same kind is refuted.
-
-    Examples
-    --------
     >>> at_bound(1.5, 1e-5, None)
     ApproximateDP(epsilon=1.5, delta=1e-05)
     """
@@ -499,29 +411,13 @@ def at_bound(epsilon: float, delta: float, mu: float | None) -> PrivacyClaim | N
 
 
 def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
-    """Return the trade-off function f of a claim at α: the least probability of a miss.
+    """Return the trade-off function f of a claim at α in [0, 1]: under the claim, a test of d1
+    against d2 with false-alarm probability α misses with probability at least f(α).
 
-    Parameters
-    ----------
-    claim : PrivacyClaim
-        The claim.
-    alpha : float
-        α: the probability of a false alarm, in [0, 1].
+    Without a closed form, the result is the maximum over a grid of ε of
+    max{0, 1 - δ(ε) - e^ε α, e^-ε (1 - δ(ε) - α)}, a lower bound of f(α). Source: Dong, Roth & Su
+    2022, Prop. 2.5 and 2.13.
 
-    Returns
-    -------
-    float
-        f(α) in [0, 1]: under the claim, a test of d1 against d2 with false-alarm probability α
-        misses with probability at least f(α).
-
-    Notes
-    -----
-    If the definition has a closed form of f, this form is used. Otherwise the result is the maximum
-    over a grid of ε of max{0, 1 - δ(ε) - e^ε α, e^-ε (1 - δ(ε) - α)}, a lower bound of f(α).
-    Source: Dong, Roth & Su 2022, Prop. 2.5 and 2.13.
-
-    Examples
-    --------
     >>> from dpaudit.claims.point_claims import PureDP
     >>> round(tradeoff(PureDP(math.log(3)), 0.25), 6)
     0.25

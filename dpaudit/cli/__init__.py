@@ -1,1 +1,1 @@
-"""Implement the command line: one file for each command. No other package prints or exits."""
+"""Implement the command line, one file for each command, whose docstring is its help text."""

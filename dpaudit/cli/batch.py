@@ -1,7 +1,5 @@
-"""Run audits one after the other on the terminal, and show their reports.
-
-An error in one audit becomes the result of that audit; the next audit still runs.
-"""
+"""Run audits one after the other on the terminal, and show their reports. An error in one audit
+becomes the result of that audit; the next audit still runs."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from dpaudit.cli.signals import Requests, heeded
 from dpaudit.cli.streams import kept
 from dpaudit.errors import DpauditError, JournalError, MechanismError, UsageError, code_of
 from dpaudit.processes.origin import words
-from dpaudit.reports.report import is_expected
+from dpaudit.reports.audit_report import is_expected
 from dpaudit.reports.text import (
     name_width,
     render,
@@ -43,8 +41,7 @@ from dpaudit.wording import on_one_line, visible
 
 @contextmanager
 def auditing() -> Iterator[Requests]:
-    """Within the `with` block, raise an exception when a signal (such as Ctrl-C) asks the program
-    to end."""
+    """Within the `with` block, raise an exception when a signal asks the program to end."""
     # Import these modules before signals raise exceptions: an exception during an import can leave
     # a module half imported.
     with undisturbed():
@@ -101,12 +98,10 @@ def run_one(
     keeps_interrupted: bool = False,
 ) -> AuditResult:
     """Run one audit, show its progress, and return its result. Raises an error if the audit cannot
-    be run.
+    be run. An exception of `check`, called with every progress report, ends it.
 
-    check: function that is called with every progress report. If it raises an exception, the audit
-    ends.
     keeps_interrupted: whether a signal that ends the audit gives the result of its draws so far,
-    and not an exception.
+        and not an exception.
     """
     from dpaudit.auditing.engine import run_audit
     from dpaudit.auditing.underpowered import foreseen
@@ -180,28 +175,22 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
 
 
 def reason_of(error: Exception, spec: AuditSpec) -> str:
-    """Return an error of an audit on one line. It names each option as the user gave it: as a
-    flag, or as a key of the file."""
+    """Return an error on one line, with each option as the user gave it: a flag, or a file's
+    key."""
     if isinstance(error, DpauditError):
         return on_one_line(spec.origin.message(error))
     return describe_error(error).removeprefix("error: ")
 
 
 class Printer:
-    """Prints results as their audits end.
-
-    For a single audit, it prints the report. For several audits, it prints one line for each audit,
-    the whole report of each audit with an unexpected result, and a summary at the end.
-    """
+    """Prints results as their audits end: the report of a single audit; of several audits, one line
+    each, the whole report of each unexpected result, and a summary at the end."""
 
     def __init__(
         self, names: Sequence[str], *, quiet: bool, verbose: int, to: TextIO | None = None
     ) -> None:
-        """Prepare to print results.
-
-        names: names of all audits.
-        to: stream to print to; None stands for standard output.
-        """
+        """Prepare to print the results of audits with these names, by default on standard
+        output."""
         if quiet and verbose:
             why = "-q (--quiet) asks for less, -v (--verbose) for more; give one of them"
             raise UsageError(why, code="options-conflict")
@@ -228,10 +217,7 @@ class Printer:
             self._line(text)
 
     def summarise(self, results: Sequence[AuditResult], not_run: Sequence[str] = ()) -> None:
-        """Print the summary of a batch.
-
-        not_run: names of the audits that were left out.
-        """
+        """Print the summary of a batch. `not_run` names the audits that were left out."""
         if self._width is not None:
             for name in not_run:
                 self._line(render_not_run(name, self._width))

@@ -10,6 +10,7 @@ import click
 
 from dpaudit.auditing.options import owned
 from dpaudit.cli import exit_codes
+from dpaudit.cli.click_classes import USUAL, AuditCommand, option
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import (
     check_complete,
@@ -18,7 +19,6 @@ from dpaudit.cli.flags import (
     given_settings,
     some_flags,
 )
-from dpaudit.cli.options import USUAL, AuditCommand, option
 from dpaudit.cli.saving import STDOUT, check_writable, write_whole
 from dpaudit.cli.signals import heeded
 from dpaudit.cli.streams import set_apart
@@ -145,7 +145,7 @@ def bisect(
                 "release that does, or another Python with --python"
             )
             raise UsageError(why, code="release-not-installable") from None
-    from dpaudit.reports.releases import FORMATS
+    from dpaudit.reports.bisection_report import FORMATS
 
     texts = {name: FORMATS[name](result) for name in {"text", *(kind for kind, _ in outputs)}}
     for kind, file in outputs:

@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 from dpaudit.auditing.options import owned
-from dpaudit.certificates.one_run import Sides
+from dpaudit.certificates.canary_certificate import Sides
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer
+from dpaudit.cli.click_classes import AuditCommand, Choice, option, repeating
 from dpaudit.cli.flags import check_complete, given_settings, some_flags, whole_number
-from dpaudit.cli.options import AuditCommand, Choice, option, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.cli.signals import heeded
 from dpaudit.cli.streams import set_apart
@@ -30,9 +30,9 @@ _CANARIES = "dpaudit bound --canaries run.csv --mu 1"
 _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
-class _Bound(AuditCommand):
-    """The class of the command `bound`. If the user gives a negative number, the error says that
-    the number is below 0. click would take the number for an unknown option."""
+class _BoundCommand(AuditCommand):
+    """The class of the command `bound`, which says that a negative number is below 0. click would
+    take the number for an unknown option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         arguments = tuple(args)
@@ -51,8 +51,25 @@ class _Bound(AuditCommand):
             ) from None
 
 
+_COLUMNS = ("included", "score", "guess", "canary", "run")
+
+
+def _columns(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
+    """Read `NAME=COLUMN,...` as a mapping."""
+    pairs = [pair.partition("=") for pair in value.split(",")] if value else []
+    for name, _, column in pairs:
+        if name.strip() not in _COLUMNS or not column.strip():
+            raise click.BadParameter(
+                f"{value!r} must be pairs such as included=member,score=loss, with the names "
+                f"{', '.join(_COLUMNS)}",
+                ctx,
+                param,
+            )
+    return {name.strip(): column.strip() for name, _, column in pairs}
+
+
 @click.command(
-    cls=_Bound,
+    cls=_BoundCommand,
     epilog="""\b
 Examples:
   dpaudit bound d1.npy d2.npy --epsilon 1 --delta 1e-5
@@ -86,6 +103,14 @@ Examples:
     section="Usual options",
     is_flag=True,
     help="Audit a file with the columns included and score.",
+)
+@option(
+    "--columns",
+    section="Usual options",
+    callback=_columns,
+    metavar="NAME=COLUMN",
+    help="Columns of the file: included=member,score=-loss. A minus "
+    "changes the sign of the scores, which must be larger for included canaries.",
 )
 @option(
     "--guess-count",
@@ -123,6 +148,7 @@ def bound(
     scores: bool,
     guesses: bool,
     canaries: bool,
+    columns: dict[str, str],
     guess_count: int | None,
     sides: Sides | None,
     independent_canaries: bool,
@@ -151,6 +177,9 @@ def bound(
     claim, grouped = build_claims(settings.pop("claim"))
     expect, strict = settings.pop("expect", None), settings.pop("strict", False)
     results = Results(destinations(json, report, inputs), stdout)
+    if columns and not (canaries or (guesses and len(files) == 1)):
+        why = "--columns names columns of a file of --canaries or --guesses; leave it out"
+        raise UsageError(why, code="options-conflict")
     options: dict[str, Any] = {"arm": arm, "scores": scores, "bound": bound, "guesses": guesses}
     more = {"guess-count": guess_count, "independent-canaries": independent_canaries}
     try:
@@ -158,10 +187,10 @@ def bound(
             if canaries:
                 _refuse("--canaries", options)
                 settings |= {"guesses": guess_count, "sides": sides}
-                result = _of_scores(files, claim, settings, independent_canaries)
+                result = _of_scores(files, columns, claim, settings, independent_canaries)
             else:
                 _refuse("anything but --canaries", {**more, "sides": sides})
-                result = _result(files, claim, settings, **options)
+                result = _result(files, columns, claim, settings, **options)
     except KeyboardInterrupt:
         results.finish()  # writes files without a result over the files of an earlier run
         raise
@@ -175,6 +204,7 @@ def bound(
 
 def _result(
     files: Sequence[str],
+    columns: Mapping[str, str],
     claim: PrivacyClaim,
     settings: dict[str, Any],
     *,
@@ -186,12 +216,12 @@ def _result(
     if guesses:
         options = {"arm": arm, "scores": scores, "bound": bound, "seed": settings.get("seed")}
         _refuse("--guesses", options)
-        from dpaudit.auditing.canaries import audit_guesses
+        from dpaudit.auditing.single_run import audit_guesses
 
         name, source = "guesses", "guesses about canaries"
         if len(files) == 1:
             name, source = files[0], f"guesses recorded in {files[0]}"
-        counts = _guesses(files)
+        counts = _guesses(files, columns)
         has_blanks = len(files) == 1 and counts.guesses < counts.canaries
         keywords = {"name": name, "source": source, "has_blanks": has_blanks, **settings}
         return audit_guesses([counts], claim, **keywords)
@@ -209,6 +239,7 @@ def _refuse(flag: str, options: Mapping[str, Any]) -> None:
 
 def _of_scores(
     files: Sequence[str],
+    columns: Mapping[str, str],
     claim: PrivacyClaim,
     settings: dict[str, Any],
     independent: bool,
@@ -219,19 +250,19 @@ def _of_scores(
     if len(files) != 1:
         why = f"--canaries takes one file, as in {_CANARIES}; not {' '.join(files)!r}"
         raise UsageError(why, code="arguments-wrong")
-    included, scores = read_scores(Path(files[0]))
+    included, scores = read_scores(Path(files[0]), columns)
     keywords = {"name": files[0], "source": f"scores of canaries in {files[0]}", **settings}
     return audit_scores(included, scores, claim, independent=independent, **keywords)
 
 
 def _of_draws(files: Sequence[str], arm: str | None, settings: dict[str, Any]) -> AuditResult:
-    from dpaudit.auditing.recorded import (
+    from dpaudit.auditing.recorded_outputs import (
         RecordedAudit,
         audit_recorded,
         read_outcomes,
         separate_samples,
     )
-    from dpaudit.inputs.recordings import read_arms, read_pair
+    from dpaudit.inputs.output_files import read_arms, read_pair
 
     if arm is not None and len(files) != 1:
         why = f"takes one file with the outputs of both inputs, not {len(files)}"
@@ -251,7 +282,7 @@ def _of_draws(files: Sequence[str], arm: str | None, settings: dict[str, Any]) -
         pair=pair,
         outcomes=outcomes,
         is_d1=is_d1,
-        place=positions,
+        positions=positions,
         files=(files[0], files[-1]),
         coin_flipped=arm is not None,
         **settings,
@@ -289,11 +320,11 @@ def _check_two(files: Sequence[str]) -> None:
         )
 
 
-def _guesses(files: Sequence[str]) -> Guesses:
+def _guesses(files: Sequence[str], columns: Mapping[str, str]) -> Guesses:
     if len(files) == 1 and not files[0].isdecimal():
-        from dpaudit.inputs.recordings import read_guesses
+        from dpaudit.inputs.output_files import read_guesses
 
-        return read_guesses(Path(files[0]))
+        return read_guesses(Path(files[0]), columns)
     numbers = [word.replace("_", "").replace(",", "") for word in files]
     if len(files) != 3 or not all(word.isdecimal() for word in numbers):
         raise UsageError(

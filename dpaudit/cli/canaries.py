@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from dpaudit.cli import exit_codes
+from dpaudit.cli.click_classes import option
 from dpaudit.cli.flags import whole_number
 from dpaudit.cli.group import SuggestingGroup, debug_option
-from dpaudit.cli.options import option
 
 
 @click.group(cls=SuggestingGroup)

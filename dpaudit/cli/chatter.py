@@ -1,8 +1,8 @@
 """Show what a mechanism prints on standard error, each line once.
 
-A mechanism that prints, prints in each draw. What it, its native code and worker processes print
-goes to a file, which a thread reads. A pipe would not do: when it is full, native code that holds
-the interpreter lock waits for the thread, which waits for the lock.
+What the mechanism, its native code and worker processes print goes to a file, which a thread reads.
+A pipe would not do: when it is full, native code that holds the interpreter lock waits for the
+thread, which waits for the lock.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ _MAX_BYTES = 1 << 24
 
 
 class Chatter:
-    """Reads the output of a mechanism piece by piece, and returns each line at its first occurrence
-    only."""
+    """Reads the output of a mechanism piece by piece, and returns each line only once."""
 
     def __init__(self) -> None:
         self._begun = b""
@@ -39,15 +38,15 @@ class Chatter:
         self._hidden = 0
 
     def heard(self, data: bytes) -> bytes:
-        """Take the next piece of the mechanism's output. Return the lines that end in this piece.
-        Lines that occurred before are left out, and lines after the first 20 different ones."""
+        """Take the next piece of the output, and return the lines that end in it, without those
+        that occurred before, and without lines after the first 20 different ones."""
         *lines, begun = (self._begun + data).split(b"\n")
         self._begun = begun[: _MAX_LINE_BYTES + 1]
         return b"".join(filter(None, map(self._counted, lines)))
 
     def summary(self) -> bytes:
-        """Return the text to print at the end: an unfinished last line, and how often lines were
-        repeated."""
+        """Return the text to print at the end: an unfinished line, and the number of
+        repetitions."""
         last = self._counted(self._begun) if self._begun else b""
         self._begun = b""
         if self._hidden:
@@ -136,8 +135,8 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a Python warning where the mechanism prints, so that equal lines are shown once. This
-    function replaces `warnings.showwarning` in this process and in its workers."""
+    """Print a Python warning where the mechanism prints, so that equal lines are shown once.
+    Replaces `warnings.showwarning` in this process and in its workers."""
     text = warnings.formatwarning(message, category, filename, lineno, line)
     with suppress(OSError):
         if file is None:

@@ -14,10 +14,10 @@ import click
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import reason_of
+from dpaudit.cli.click_classes import Choice
 from dpaudit.cli.group import DEBUG, debug_option, error_line, print_traceback
 from dpaudit.cli.leaving import kept_from_leaving
 from dpaudit.cli.messages import folded
-from dpaudit.cli.options import Choice
 from dpaudit.cli.streams import kept, set_apart
 from dpaudit.errors import code_of
 from dpaudit.targets.target import AnyTarget, CommandTarget, single_targets, starts_a_program
@@ -43,8 +43,8 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
     Exit code 0 if there is no problem, else 2. Each audit reports its first error, on one line.
     """
     # Imported inside the function, so that other commands need not import PyYAML and NumPy.
-    from dpaudit.config.loading import check_config
     from dpaudit.config.project import here
+    from dpaudit.config.yaml_files import check_config
 
     stdout = ctx.with_resource(set_apart())
     project = here()

@@ -1,5 +1,4 @@
-"""Declare the command `dpaudit`. The mapping `COMMANDS` has one entry for each of its subcommands,
-such as `run`. The module of a subcommand is imported only when the subcommand is used."""
+"""Declare the command `dpaudit` and its subcommands, which are imported when they are used."""
 
 from __future__ import annotations
 
@@ -79,10 +78,7 @@ def cli(ctx: click.Context) -> int:
 
 
 def run_commands(*, completes: bool) -> None:
-    """Run the command line, then exit with the exit code of the command.
-
-    completes: whether the shell asks for a completion, after which click exits.
-    """
+    """Run the command line and exit. `completes`: the shell asks for a completion."""
     if not completes:
         leaving.begin()
     streams.prepare()

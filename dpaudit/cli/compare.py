@@ -8,8 +8,8 @@ import click
 
 from dpaudit.certificates.result import Interrupted
 from dpaudit.cli import exit_codes
+from dpaudit.cli.click_classes import AuditCommand
 from dpaudit.cli.flags import some_flags
-from dpaudit.cli.options import AuditCommand
 from dpaudit.cli.report import read_results
 from dpaudit.cli.saving import add_at_end, destinations
 from dpaudit.errors import DpauditError, UsageError

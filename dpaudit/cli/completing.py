@@ -1,7 +1,5 @@
-"""Complete the command line when the user presses Tab in a shell.
-
-Names of mechanisms come from the syntax tree of their file, which is not imported.
-"""
+"""Complete the command line when the user presses Tab in a shell. Names of mechanisms come from the
+syntax tree of their file, which is not imported."""
 
 from __future__ import annotations
 
@@ -29,8 +27,8 @@ Completer = Callable[[click.Context, click.Parameter, str], Sequence[Any]]
 
 
 def begin() -> bool:
-    """Return whether a shell started this process to ask for a completion. If so, prepare the
-    process for it. Raises SystemExit for an unknown kind of request."""
+    """Return whether a shell started this process to ask for a completion, and prepare for it.
+    Raises SystemExit for an unknown kind of request."""
     request = os.environ.get(VARIABLE)
     if not request:
         return False
@@ -46,7 +44,7 @@ def begin() -> bool:
 
 
 class _Bash(BashComplete):
-    """Completion for bash. Bash splits `mine.py:f` into `mine.py`, `:` and `f`, and replaces only
+    """Completion for bash, which splits `mine.py:f` into `mine.py`, `:` and `f`, and replaces only
     the last part. This class joins the parts before it looks for completions."""
 
     _prefix, _is_quoted = "", False
@@ -83,7 +81,7 @@ class _Bash(BashComplete):
 
 def _formats(_: click.Context, __: click.Parameter, prefix: str) -> Sequence[Any]:
     """Return the report formats that begin with `prefix`; the shell completes FORMAT:FILE."""
-    from dpaudit.reports.registry import FORMATS
+    from dpaudit.reports.formats import FORMATS
 
     name, colon, file = prefix.partition(":")
     if colon:
@@ -113,12 +111,12 @@ def _relations(_: click.Context, __: click.Parameter, prefix: str) -> Sequence[A
     ]
 
 
-def targets(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
+def targets(_: click.Context, __: click.Parameter, incomplete: str) -> Sequence[Any]:
     """Return completions of `file.py:name`: functions and classes of the file, found without
     importing it. Before the colon, let the shell complete the name of the file."""
-    file, colon, name = given.rpartition(":")
+    file, colon, name = incomplete.rpartition(":")
     if not colon or not file.endswith(".py"):
-        return [CompletionItem(given, type="file")]
+        return [CompletionItem(incomplete, type="file")]
     return [f"{file}:{attribute}" for attribute in _defined(file) if attribute.startswith(name)]
 
 
@@ -147,8 +145,8 @@ def _defined(file: str) -> list[str]:
 
 def _audits(ctx: click.Context, _: click.Parameter, prefix: str) -> Sequence[Any]:
     """Return the audits of the files on the command line, or else of the project."""
-    from dpaudit.config.loading import audit_names
     from dpaudit.config.project import here
+    from dpaudit.config.yaml_files import audit_names
     from dpaudit.errors import DpauditError
 
     sign = "=" if prefix.startswith("=") else ""
@@ -164,14 +162,14 @@ def _audits(ctx: click.Context, _: click.Parameter, prefix: str) -> Sequence[Any
     return [f"{sign}{name}" for name in dict.fromkeys(names) if name.lower().startswith(beginning)]
 
 
-def files(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
+def files(_: click.Context, __: click.Parameter, incomplete: str) -> Sequence[Any]:
     """Return click's marker that lets the shell complete the name of a file."""
-    return [CompletionItem(given, type="file")]
+    return [CompletionItem(incomplete, type="file")]
 
 
-def folders(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
+def folders(_: click.Context, __: click.Parameter, incomplete: str) -> Sequence[Any]:
     """Return click's marker that lets the shell complete the name of a folder."""
-    return [CompletionItem(given, type="dir")]
+    return [CompletionItem(incomplete, type="dir")]
 
 
 # Maps the name of an option to the function that completes its value. Options with a fixed list of

@@ -46,9 +46,6 @@ def of_result(result: AuditResult) -> int:
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the exit code of a command that ran several audits: the first code in `_PRECEDENCE`
-    (from usage errors to "nothing found") that one of the audits has; 0 without audits.
-
-    codes: the exit code of each audit.
-    """
+    """Return the exit code of a command that ran several audits: the first in `_PRECEDENCE` (from
+    usage errors to "nothing found") that one of the audits has; 0 without audits."""
     return min(codes, key=_PRECEDENCE.index, default=NOTHING_FOUND)

@@ -1,4 +1,4 @@
-"""`dpaudit explain`: show the meaning of ε, δ, μ and other privacy parameters as tables and
+"""`dpaudit explain`: show the meaning of privacy parameters, such as ε and δ, in tables and
 figures."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import click
 from dpaudit.claims import PrivacyClaim, make_claim, parameters, posterior_bounds
 from dpaudit.claims.registry import ClaimParameter
 from dpaudit.claims.tradeoff import tradeoff
+from dpaudit.cli.click_classes import NUMBER, option
 from dpaudit.cli.group import SuggestingGroup, debug_option
-from dpaudit.cli.options import NUMBER, option
 from dpaudit.cli.saving import check_writable, write_whole
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
@@ -35,7 +35,7 @@ _FORMATS = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 Command = Callable[..., Any]
 
 
-class Line(NamedTuple):
+class PlotCurve(NamedTuple):
     """A curve of a figure.
 
     label: text in the legend; "" for a curve without an entry.
@@ -232,20 +232,24 @@ def _priors(epsilon: float) -> str:
 
 def _posterior_picture(epsilons: Sequence[float], kind: str) -> bytes:
     priors = _grid(1.0)
-    lines = [Line((0.0, 1.0), (0.0, 1.0), faint=True)]
+    lines = [PlotCurve((0.0, 1.0), (0.0, 1.0), faint=True)]
     for epsilon in epsilons:
         bounds = [posterior_bounds(epsilon, prior) for prior in priors]
-        lines.append(Line(priors, [high for _, high in bounds], f"ε = {numbers.plain(epsilon)}"))
-        lines.append(Line(priors, [low for low, _ in bounds]))
+        lines.append(
+            PlotCurve(priors, [high for _, high in bounds], f"ε = {numbers.plain(epsilon)}")
+        )
+        lines.append(PlotCurve(priors, [low for low, _ in bounds]))
     title, y_label = "What an output may do to a belief", "Pr[d1] after: least and most"
     return _drawn(lines, kind, title, "Pr[d1] before", y_label, groups=2)
 
 
 def _tradeoff_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
     alphas = _grid(1.0)
-    lines = [Line((0.0, 1.0), (1.0, 0.0), faint=True)]
+    lines = [PlotCurve((0.0, 1.0), (1.0, 0.0), faint=True)]
     for claim in claims:
-        lines.append(Line(alphas, [tradeoff(claim, alpha) for alpha in alphas], claim.describe()))
+        lines.append(
+            PlotCurve(alphas, [tradeoff(claim, alpha) for alpha in alphas], claim.describe())
+        )
     return _drawn(lines, kind, "Trade-off functions", "false alarms α", "misses, at least f(α)")
 
 
@@ -257,7 +261,7 @@ def _profile_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
         # Points with δ = 0 have no place on the logarithmic axis.
         visible_epsilons = [epsilon for epsilon in epsilons if claim.profile(epsilon) > _MIN_DELTA]
         lines.append(
-            Line(
+            PlotCurve(
                 visible_epsilons,
                 [claim.profile(epsilon) for epsilon in visible_epsilons],
                 claim.describe(),
@@ -271,7 +275,7 @@ def _grid(last: float) -> list[float]:
 
 
 def _drawn(
-    lines: Sequence[Line],
+    lines: Sequence[PlotCurve],
     kind: str,
     title: str,
     x_label: str,

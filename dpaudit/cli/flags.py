@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dpaudit.auditing.option import Option, plain_number
+from dpaudit.auditing.option_values import Option, plain_number
 from dpaudit.auditing.options import OPTIONS, DrawnSeed, owned
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import (
@@ -19,10 +19,10 @@ from dpaudit.claims import (
     implied_definition,
     missing_parameters,
 )
+from dpaudit.cli.click_classes import USUAL, Choice, option
 from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.messages import folded
-from dpaudit.cli.options import USUAL, Choice, option
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 from dpaudit.inputs.datasets import parse_dataset
@@ -69,8 +69,8 @@ def _named_values(
 
 
 def whole_number(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Return a whole number that was written as 1000000, 1_000_000, 1,000,000 or 1e6, or None if
-    the flag was not given. Raises UsageError for any other text."""
+    """Return a whole number that was written as 1000000, 1_000_000, 1,000,000 or 1e6, or None
+    without the flag. Raises UsageError for any other text."""
     number = None if text is None else plain_number(text, is_whole=True)
     if text is None or isinstance(number, int):
         return number
@@ -131,13 +131,10 @@ def _reader(option: Option) -> dict[str, Any]:
 def some_flags(
     *wanted: str, usual: Collection[str] = (), **other_help: str
 ) -> Callable[[Command], Command]:
-    """Return a decorator that adds options to a command.
+    """Return a decorator that adds the options `wanted`, of the table of options, to a command.
 
-    wanted: names of options in the table of options.
-    usual: names of the options that the short help of this command shows, in addition to those that
-        the table marks for the short help of every command.
-    other_help: further options, each with a help text that replaces the one in the table. Maps the
-        name of the option to the text.
+    usual: options that the short help of this command shows, too.
+    other_help: further options, each with a help text that replaces the one in the table.
     """
 
     def decorate(command: Command) -> Command:
@@ -150,12 +147,9 @@ def some_flags(
 
 
 def ignored_flags(*known: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of `dpaudit run` as hidden options without effect.
-
-    The user can then turn a `dpaudit run …` line into another command by changing one word.
-
-    known: names of the options that the command already has.
-    """
+    """Return a decorator that adds the options of `dpaudit run`, except for the `known` ones, as
+    hidden options without effect. The user can then turn a `dpaudit run …` line into another
+    command by changing one word."""
     entries = [entry for entry in OPTIONS.values() if entry.flag and entry.name not in known]
 
     def decorate(command: Command) -> Command:
@@ -177,11 +171,8 @@ space_flag = option(
 
 
 def outside_flags(section: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options --inside and --outside, which say whether a search
-    also tries inputs outside the given space of inputs.
-
-    section: heading of these options in the help.
-    """
+    """Return a decorator that adds the options --inside and --outside to a section of the help.
+    They say whether a search also tries inputs outside the given space."""
     inside = option(
         "--inside",
         is_flag=True,
@@ -215,8 +206,7 @@ def _flag_of(entry: Option, other_help: str | None, **more: Any) -> Callable[[Co
 
 def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the flags that the user gave, under the keys that an audit has in a YAML
-    file. Flags that were not given are absent; the values of a file, or else the defaults, then
-    apply."""
+    file. For absent flags, the values of a file, or else the defaults, apply."""
     explicit = {
         name: value
         for name, value in flags.items()
@@ -233,23 +223,17 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_target(target: str | None, instead: str) -> None:
-    """Raise UsageError if a target is a file of audits, or no import path.
-
-    instead: end of the message about a file of audits, which names the right input.
-    """
+    """Raise UsageError if a target is a file of audits, or no import path. `instead`: end of the
+    message about a file of audits, which names the right input."""
     if target is not None and target.endswith((".yaml", ".yml")):
         raise UsageError(f"{target!r} is a file of audits{instead}", code="wrong-kind-of-file")
     if target is not None:
         split(target)
 
 
-def check_given(given: Mapping[str, Any], example: str) -> None:
-    """Raise UsageError if a value is None.
-
-    given: values of flags, by their names.
-    example: end of the message, which shows a complete command.
-    """
-    absent = [f"--{name}" for name, value in given.items() if value is None]
+def check_given(values: Mapping[str, Any], example: str) -> None:
+    """Raise UsageError if the value of a flag is None, with a complete command as an example."""
+    absent = [f"--{name}" for name, value in values.items() if value is None]
     if absent:
         verb = "is" if len(absent) == 1 else "are"
         raise UsageError(f"{', '.join(absent)} {verb} missing; {example}", code="option-missing")
@@ -285,8 +269,7 @@ def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
 
 
 def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
-    """Raise UsageError if an audit has the setting `strict` and a warning was given while the flags
-    were read."""
+    """Raise UsageError if an audit is strict and a warning was given while the flags were read."""
     warnings = ctx.meta.get(_MISREAD, ())
     if warnings and any(spec.requirements.strict for spec in specs):
         raise UsageError(
@@ -295,12 +278,8 @@ def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
 
 
 def warn_of_inputs(pairs: Iterable[NeighbouringPair], group: int) -> None:
-    """Print a warning for each pair whose inputs look wrong, such as inputs of different types.
-
-    Used by commands whose result does not contain warnings.
-
-    group: number of records in which the inputs of a pair may differ, according to the claim.
-    """
+    """Print a warning for each pair whose inputs look wrong: they differ in type or, in a claim for
+    one record (a group of 1), one has several records more."""
     warnings = ((*unlike_inputs(pair.d1, pair.d2), *several_more(pair, group)) for pair in pairs)
     for warning in dict.fromkeys(itertools.chain.from_iterable(warnings)):
         _warn(warning)

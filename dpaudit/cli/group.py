@@ -25,8 +25,8 @@ DEBUG = "dpaudit.debug"
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Within the `with` block, collect no garbage. Imports and large files make objects that stay:
-    collections would find nothing, and take a tenth of the time to start a run."""
+    """Within the `with` block, collect no garbage: imports and large files make objects that stay,
+    and collections would take a tenth of the time to start a run."""
     gc.disable()
     try:
         yield
@@ -45,8 +45,7 @@ debug_option = click.option(
 
 
 class SuggestingGroup(click.Group):
-    """A group of commands. Its error for an unknown command suggests the command with the most
-    similar name."""
+    """A group of commands. Its error for an unknown command suggests the most similar name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
@@ -68,10 +67,7 @@ class SuggestingGroup(click.Group):
 
 class RootGroup(SuggestingGroup):
     """The group of all commands of dpaudit. It turns every error into one line and an exit code.
-
-    lazy: maps the name of a command to (`module:attribute` of the command, its help in one line).
-    The module is imported when the command is used.
-    """
+    `lazy` maps the name of a command to (`module:attribute`, its help in one line)."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **extra: Any) -> None:
         super().__init__(*args, **extra)
@@ -154,8 +150,7 @@ def _help_width(limit: int) -> int:
 
 
 def guarded(command: Callable[[], Any]) -> int:
-    """Call `command` and return its exit code. If it raises an error, print the error and return
-    the exit code for that error."""
+    """Call `command` and return its exit code; for an error, print it and return its exit code."""
     try:
         code = command()
         with suppress(ValueError):  # the mechanism may have closed standard output
@@ -190,16 +185,13 @@ def exit_code(error: Exception) -> int:
 
 
 def error_line(error: Exception, *, debug: bool) -> str:
-    """Return an error as one line.
-
-    debug: insert the error's code, as in `error[file-twice]: …`.
-    """
+    """Return an error as one line; with `debug`, with its code, as in `error[file-twice]: …`."""
     head, colon, text = describe_error(error).partition(":")
     return f"{head}[{code_of(error)}]{colon}{text}" if debug else f"{head}{colon}{text}"
 
 
 def describe_error(error: Exception) -> str:
-    """Return an error as one line. The line differs for a mistake of the user, a failure of the
+    """Return an error as one line, which differs for a mistake of the user, a failure of the
     operating system, and a bug of dpaudit."""
     if isinstance(error, DpauditError):
         from dpaudit.auditing.options import flag_of

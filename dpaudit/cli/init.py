@@ -1,8 +1,6 @@
-"""`dpaudit init`: write an audit, a test and a workflow for a mechanism, and run the audit.
-
-The files are templates, filled in with the flags and with what the signature of the mechanism
-states. FILL_IN stands for every other value. An audit and a test are added to files that exist.
-"""
+"""`dpaudit init`: write an audit, a test and a workflow for a mechanism, and run the audit. The
+files are templates, filled in with the flags and with what the signature of the mechanism states;
+FILL_IN stands for every other value."""
 
 from __future__ import annotations
 
@@ -28,10 +26,10 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import implied_definition, missing_parameters
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_batch
+from dpaudit.cli.click_classes import USUAL, AuditCommand, option
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_target, given_settings, some_flags
 from dpaudit.cli.group import DEBUG
-from dpaudit.cli.options import USUAL, AuditCommand, option
 from dpaudit.cli.saving import write_together
 from dpaudit.cli.streams import set_apart
 from dpaudit.config.building import build_spec
@@ -92,7 +90,8 @@ jobs:
       - uses: actions/setup-python@v6
         with:
           python-version: "{python}"
-      # dpaudit, and the packages that the mechanism imports.
+      # dpaudit, and the packages that the mechanism imports. If the package index has no such
+      # dpaudit yet: a clone of its repository, and pip install ./dpaudit.
       - run: pip install {requirement} pytest
 {installs}      - run: dpaudit run audits.yaml --report github
       # The test also runs if the audits fail, so that one run shows both results.
@@ -134,7 +133,6 @@ def init(ctx: click.Context, /, target: str, no_run: bool, **flags: Any) -> int:
     write_together({path: text.encode() for path, text in texts.items()})
     for path in texts:
         click.echo(f"{'added to' if path in added else 'wrote'} {path}", file=stdout)
-    unfilled += ["dpaudit"] if FILL_IN in texts.get(WORKFLOW, "") else []
     if unfilled:
         message = f"To be filled in, where the files say FILL_IN: {', '.join(unfilled)}."
         click.echo("\n" + "\n".join(wrap(message)), file=stdout)
@@ -173,7 +171,7 @@ def _settings(target: str, flags: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unused_name(target: str) -> str:
     """Return the attribute of the target, or the target if an audit has this name."""
-    from dpaudit.config.loading import audit_names
+    from dpaudit.config.yaml_files import audit_names
 
     names = audit_names(CONFIG) if CONFIG.exists() else []
     for name in (split(target)[1], target):
@@ -371,14 +369,12 @@ def _workflow() -> str:
 
 
 def requirement() -> str:
-    """Return the words with which pip installs this dpaudit: a version of the package index, or a
-    commit of a public repository; FILL_IN if pip installed it from elsewhere."""
+    """Return the words with which pip installs this dpaudit: a commit if pip installed it from a
+    public repository, else a version of the package index."""
     distribution = metadata.distribution("dpaudit")
-    origin = json.loads(distribution.read_text("direct_url.json") or "null")
-    if origin is None:
-        return f"dpaudit=={distribution.version}"
-    url = urlsplit(origin["url"])
+    origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+    url = urlsplit(origin.get("url", ""))
     if "vcs_info" in origin and url.scheme == "https" and "@" not in url.netloc:
         version = origin["vcs_info"]
         return f"'dpaudit @ {version['vcs']}+{origin['url']}@{version['commit_id']}'"
-    return FILL_IN
+    return f"dpaudit=={distribution.version}"

@@ -2,10 +2,8 @@
 
 While a mechanism runs, `os._exit` raises an exception. C's `exit`, and `os._exit` at other times,
 end the process with exit code 3, or that of the command if it has finished. Processes that a
-mechanism forks end as they like.
-
-Not handled are the system call `_exit` of native code, a program that takes the place of this one
-(`os.execv`), and a crash of native code, after which the process has the exit code of the signal.
+mechanism forks end as they like. Not handled are the system call `_exit` of native code, a program
+that takes the place of this one (`os.execv`), and a crash of native code.
 """
 
 from __future__ import annotations
@@ -50,8 +48,8 @@ def begin() -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process with this exit code, which nothing that the mechanism does can change. Do not
-    wait for threads that the mechanism left running."""
+    """End the process with this exit code, which nothing that the mechanism does can change,
+    without waiting for threads of the mechanism."""
     global _code
     _code = code
     current = threading.current_thread()
@@ -96,10 +94,8 @@ def _flush() -> None:
 
 @contextmanager
 def kept_from_leaving(audit: str = "the mechanism") -> Iterator[None]:
-    """Within the `with` block, raise MechanismError if the mechanism calls os._exit.
-
-    audit: name of the running audit, for the message if native code calls `exit`.
-    """
+    """Within the `with` block, raise MechanismError if the mechanism calls os._exit. If native code
+    calls `exit`, the message names the audit."""
     global _audit
     process, statuses, previous_exit = os.getpid(), list[int](), os._exit
 

@@ -1,7 +1,5 @@
-"""`dpaudit list`: list definitions, attacks, reports, adjacencies and audits.
-
-Values come from the tables that the other commands use.
-"""
+"""`dpaudit list`: list definitions, attacks, reports, adjacencies and audits. Values come from the
+tables that the other commands use."""
 
 from __future__ import annotations
 
@@ -22,19 +20,17 @@ from dpaudit.import_path import (
     describe_non_file,
 )
 from dpaudit.inputs.adjacency import ADJACENCIES
+from dpaudit.reports.formats import FORMATS
 from dpaudit.reports.layout import padded, width_of, wrap
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.registry import FORMATS
 from dpaudit.wording import in_a_line, visible
 
 _COLUMN, _NAMES = 38, 18
 
 
 class ListGroup(SuggestingGroup):
-    """A group of commands whose first argument may also be a file: `dpaudit list FILE`.
-
-    For a YAML file, or any other existing file, the command lists the audits in the file.
-    """
+    """A group of commands whose first argument may also be a file: `dpaudit list FILE` lists the
+    audits of a YAML file or another existing file."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -65,8 +61,8 @@ def audits(files: tuple[Path, ...]) -> None:
     by these names. An entry with a matrix gives several audits. Modules that the files name are
     imported, but no audit is run.
     """
-    from dpaudit.config.loading import load_config
     from dpaudit.config.project import here
+    from dpaudit.config.yaml_files import load_config
 
     project = here()
     specs = [spec for file in files for spec in load_config(file, project=project)]

@@ -27,9 +27,8 @@ _PASTED = (
 
 
 def folded(text: str) -> str:
-    """Return a message with line breaks after at most 80 columns, or unchanged if standard error is
-    not a terminal. Lines break at spaces, but never inside a command or another text that the user
-    may copy."""
+    """Return a message with line breaks after at most 80 columns, but never inside a command or
+    another text that the user may copy; unchanged if standard error is not a terminal."""
     if not _is_terminal():
         return text
     import textwrap  # only terminals need it

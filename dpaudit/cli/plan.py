@@ -17,11 +17,11 @@ from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult, Progress, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, reason_of, run_one
+from dpaudit.cli.click_classes import NUMBER, AuditCommand, option
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import some_flags, warn_of_inputs, whole_number
 from dpaudit.cli.group import exit_code
 from dpaudit.cli.messages import folded
-from dpaudit.cli.options import NUMBER, AuditCommand, option
 from dpaudit.cli.run import audits_of
 from dpaudit.cli.signals import Requests
 from dpaudit.cli.streams import set_apart
@@ -156,7 +156,7 @@ def _planned(
     power: float,
     *,
     quiet: bool,
-) -> _Plan:
+) -> _AuditPlan:
     """Run the trial of an audit, of `draws` draws, and return its plan."""
     factor, is_optional = excess or _EXCESS, excess is None and rare is not None
     try:
@@ -185,7 +185,7 @@ def _planned(
         points = spec.tested.points()
         draws_for = partial(draws_for_output, certificates, rare, points, power)
         aims.append(_aim(output, flag, draws_for))
-    plan = _Plan(spec, result, _rate(reports), aims, factor, power)
+    plan = _AuditPlan(spec, result, _rate(reports), aims, factor, power)
     if quiet and plan.samples is None:
         raise UsageError(plan.reason, code="plan-impossible")
     return plan
@@ -201,10 +201,8 @@ def _rate(reports: Sequence[Progress]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """What an audit should refute.
+    """What an audit should refute: the leak in words, and the option that requires the power.
 
-    words: the leak.
-    flag: option by which an audit requires the power.
     samples: number of draws, None if no number is known to be enough; `reason` then says why.
     optional: whether the plan may do without it.
     """
@@ -224,11 +222,10 @@ def _aim(words: str, flag: str, draws: Callable[[], int], *, optional: bool = Fa
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _AuditPlan:
     """The plan of one audit, and its report.
 
-    trial: the result of the trial.
-    rate: draws per second.
+    rate: draws per second of the trial.
     factor, power: the leak to refute, as a multiple of the claimed ε, and the probability.
     """
 

@@ -20,11 +20,8 @@ _BAR = 30
 
 
 class Display:
-    """Base class for displays of an audit's progress; this class shows nothing.
-
-    patience: seconds from the start of the audit to the first display. pause: seconds between two
-    displays.
-    """
+    """Base class for displays of an audit's progress, which shows nothing. The first display is
+    `patience` seconds after the start, further ones after `pause` seconds."""
 
     patience = pause = math.inf
 
@@ -48,19 +45,15 @@ class Display:
 
 def make_display(spec: AuditSpec, title: str, *, quiet: bool) -> Display:
     """Return the display of progress on standard error: a progress bar on a terminal, lines in a
-    log.
-
-    title: name of the audit, and in a batch its number, such as 2 of 5.
-    quiet: True for a display that shows nothing.
-    """
+    log, nothing if `quiet`. `title` has the name of the audit, and in a batch its number."""
     if quiet:
         return Display(spec, title)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         return _Live(spec, title)
-    return _Lines(spec, title)
+    return _LogDisplay(spec, title)
 
 
-class _Lines(Display):
+class _LogDisplay(Display):
     """Prints the progress as a new line every 5 seconds, as is usual in logs."""
 
     patience = pause = 5.0
@@ -70,8 +63,7 @@ class _Lines(Display):
 
 
 class _Live(Display):
-    """Shows a progress bar with a line of numbers below it on a terminal; removes both at the
-    end."""
+    """Shows a progress bar with a line of numbers on a terminal; removes both at the end."""
 
     # Seconds before the bar appears. Most audits that find a violation end sooner; they then need
     # not import the package rich.
@@ -122,11 +114,8 @@ class _Live(Display):
 
 
 def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
-    """Return the progress of an audit as text: draws, speed, evidence (the betting wealth, and the
-    wealth needed to refute the claim), lower bound for ε, time left.
-
-    with_share: whether the text includes the time left.
-    """
+    """Return the progress of an audit as text: draws, speed, betting wealth and the wealth needed
+    to refute the claim, lower bound for ε and, with `with_share`, time left."""
     of = f" of {progress.budget:,}" if progress.budget else ""
     needed = progress.needed or 1 / (BETTING_SHARE * spec.alpha)
     reached = numbers.at_least(progress.wealth, digits=2)
@@ -146,10 +135,7 @@ def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> s
 
 
 def speed(rate: float) -> str:
-    """Return a speed as text with its unit, such as `1.2 M/s`.
-
-    rate: draws per second.
-    """
+    """Return a speed, in draws per second, as text with its unit, such as `1.2 M/s`."""
     if not math.isfinite(rate) or rate <= 0:
         return ""
     if rate >= 1e6:

@@ -1,5 +1,4 @@
-"""`dpaudit report`: check the numbers in a file of results, show its reports, and repeat its
-audits."""
+"""`dpaudit report`: check the numbers in a file of results, show reports, and repeat its audits."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ import click
 
 from dpaudit.auditing.safeguards.redrawing import redrawing_remarks
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import AuditResult, Canaries, Interrupted, Recorded, Verdict
+from dpaudit.certificates.result import AuditResult, CanaryGuesses, Interrupted, Recorded, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_one
+from dpaudit.cli.click_classes import AuditCommand
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.group import undisturbed
 from dpaudit.cli.messages import folded
-from dpaudit.cli.options import AuditCommand
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.cli.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
@@ -122,11 +121,9 @@ def _summary(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
 
 
 def read_results(file: Path) -> Document:
-    """Return the results in `file`, and how many results its run planned.
-
-    Raises UsageError if the file cannot be read, and ContradictoryFile if its numbers contradict
-    each other, which shows that the file was changed.
-    """
+    """Return the results in `file`, and how many results its run planned. Raises UsageError if the
+    file cannot be read, and ContradictoryFile if its numbers contradict each other, which shows
+    that the file was changed."""
     if file == Path("-") and sys.stdin is None:
         raise UsageError(
             "standard input is closed; name a file of results, or pipe one", code="file-unreadable"
@@ -189,13 +186,9 @@ _SPEED = re.compile(r"\d[\d.,e+-]* (?:s|seconds|draws/s|draws per second)\b")
 
 
 def differences(results: Sequence[AuditResult], planned: int, *, quiet: bool) -> list[str]:
-    """Make audits again by their commands. Return a sentence for each difference between the
-    recorded and the repeated results; audits that ended with an error are left out.
-
-    planned: number of audits of a complete run.
-
-    Raises UsageError if an audit cannot be repeated, or if its repetition would prove nothing.
-    """
+    """Make audits again by their commands, and return a sentence for each difference; audits that
+    ended with an error are left out. Raises UsageError if an audit cannot be repeated, or if its
+    repetition would prove nothing."""
     specs = {
         index: _spec(result)
         for index, result in enumerate(results)
@@ -250,7 +243,7 @@ def _requested(words: list[str], name: str) -> AuditSpec:
 
 def _reason(recorded: AuditResult) -> str | None:
     """Return why an audit cannot be repeated, or its repetition proves nothing; else None."""
-    if recorded.command is None or isinstance(recorded.ending, Recorded | Canaries):
+    if recorded.command is None or isinstance(recorded.ending, Recorded | CanaryGuesses):
         return "the file has no command that makes its draws"
     if not all(certificate.reproducible for certificate in recorded.certificates):
         return "its seed does not control the mechanism, so a rerun has other draws"

@@ -18,11 +18,11 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Interrupted
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_batch
+from dpaudit.cli.click_classes import AuditCommand, command_line, repeating
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.messages import folded
-from dpaudit.cli.options import AuditCommand, command_line, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.cli.streams import OutputError, set_apart
 from dpaudit.config.building import build_spec
@@ -128,10 +128,8 @@ def finished(
     results: Results,
     most: int | None = None,
 ) -> int:
-    """Print and save each result when its audit has ended. Return the exit code of the run.
-
-    most: number of failed audits after which the remaining audits are left out; None: no limit.
-    """
+    """Print and save each result when its audit has ended, and return the exit code of the run. The
+    run stops after `most` failed audits; None: no limit."""
     interim_results: list[AuditResult] = []
     codes: list[int] = []
     try:
@@ -313,7 +311,7 @@ def _from_files(
 ) -> list[AuditSpec]:
     # Imported inside the function, since an audit of a TARGET on the command line does not need
     # PyYAML.
-    from dpaudit.config.loading import load_config
+    from dpaudit.config.yaml_files import load_config
 
     resolved_paths: dict[Path, Path] = {}
     for path in paths:
@@ -343,16 +341,9 @@ def journaled(
     seed: int | None,
     project: Project,
 ) -> list[AuditSpec]:
-    """Return the audits, set up to write and resume journals as the command line or the project
-    asks.
-
-    A journal is a file that records the draws of an audit, so that an interrupted run can continue.
-    If --journal is missing and the project has a folder for journals, the run uses it and resumes.
-
-    seed: value of --seed.
-
-    Raises UsageError if a journal belongs to another audit.
-    """
+    """Return the audits, set up to write and resume journals as --journal or the project asks; a
+    folder of the project for journals implies that they are resumed. Raises UsageError if a journal
+    belongs to another audit."""
     if journal is None and project.journal is not None:
         journal, resume = project.journal, True
     if journal is None and not resume:

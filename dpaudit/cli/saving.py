@@ -1,9 +1,6 @@
-"""Write results to the files of --report and --json, or to standard output.
-
-Before the first audit, dpaudit checks that each file can be written. After each audit, each file is
-replaced as a whole, so that no reader sees half a file. Standard output is written at the end of
-the run.
-"""
+"""Write results to the files of --report and --json, or to standard output. Before the first audit,
+dpaudit checks that each file can be written. After each audit, each file is replaced as a whole, so
+that no reader sees half a file. Standard output is written at the end of the run."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ import click
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import DpauditError, UsageError
-from dpaudit.reports.registry import FORMATS, Format, parse_report
+from dpaudit.reports.formats import FORMATS, Format, parse_report
 
 STDOUT = "-"
 # Environment variable in which GitHub Actions names the file for the summary of a step.
@@ -28,11 +25,8 @@ _MAX_SUMMARY_BYTES = 2**20
 
 
 class Destination(NamedTuple):
-    """A report format and the file to write it to.
-
-    is_added: whether to append to the file, and to ignore errors. True for a file that dpaudit
-    chose, and not the user.
-    """
+    """A report format and the file to write it to. If dpaudit chose the file, and not the user, the
+    report `is_added` at its end, and errors are ignored."""
 
     format: Format
     file: str
@@ -45,12 +39,8 @@ def destinations(
     inputs: Iterable[str | Path],
     formats: Collection[str] = FORMATS,
 ) -> list[Destination]:
-    """Return the destinations of results. Raises UsageError for a file that cannot be written,
-    before any audit runs.
-
-    inputs: files that must not be replaced.
-    formats: the formats that the command supports.
-    """
+    """Return the destinations of results in one of `formats`. Raises UsageError for a file that
+    cannot be written, or is one of `inputs`, before any audit runs."""
     outputs = [parse_report(text, formats) for text in reports]
     outputs += [] if json is None else [(FORMATS["json"], json)]
     inputs, destinations = set(inputs), list[Destination]()
@@ -94,16 +84,11 @@ def _summary() -> list[Destination]:
 
 
 class Results:
-    """The results of a run, and the destinations that they are written to: files, or standard
-    output (`-`)."""
+    """The results of a run, and their destinations: files, or standard output (`-`)."""
 
     def __init__(self, to: Iterable[Destination], stdout: TextIO, planned: int = 1) -> None:
-        """Begin with an empty report for each destination.
-
-        to: the destinations.
-        stdout: the stream that stands for standard output.
-        planned: number of results of a complete run.
-        """
+        """Begin with empty reports of a run of `planned` audits; `stdout` is the standard
+        output."""
         self._entries: dict[Destination, list[Any]] = {destination: [] for destination in to}
         self._planned = planned
         # Names of audits that were not run because the run stopped early.
@@ -135,11 +120,8 @@ class Results:
                 write_whole(Path(to.file), self._text(to, entries), lasting=False)
 
     def finish(self) -> None:
-        """Write all results. Raises UsageError if a file cannot be written.
-
-        Files are written even if there are no results: a file of an earlier run would otherwise
-        look like the file of this run.
-        """
+        """Write all results, even if there are none: a file of an earlier run would otherwise look
+        like the file of this run. Raises UsageError if a file cannot be written."""
         for to, entries in self._entries.items():
             text = self._text(to, entries)
             if to.is_added:
@@ -198,11 +180,8 @@ def _bytes(text: str) -> bytes:
 
 def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
     """Raise UsageError if no file can be written at `path`, or if it would replace one of the files
-    `inputs`.
-
-    path: path as the user typed it. A pathlib.Path would drop a slash at the end, which shows that
-        the user meant a folder.
-    """
+    `inputs`. A path as the user typed it may end with a slash, which means a folder, and which a
+    pathlib.Path would drop."""
     if str(path).endswith(("/", os.sep)):
         example = Path(path) / "results.json"
         raise UsageError(
@@ -256,9 +235,8 @@ def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
 
 
 def write_whole(path: Path, content: str | bytes, *, lasting: bool = True) -> None:
-    """Replace a file atomically: readers see either the old content or the new content.
-
-    lasting: whether to wait until the content is on the disk.
+    """Replace a file atomically: readers see either the old content or the new content. `lasting`
+    waits until the content is on the disk.
 
     Raises DpauditError if the file cannot be written. It is not a UsageError: `check_writable` has
     refused mistakes of the user, such as a missing folder, before the run.
@@ -278,12 +256,8 @@ def write_whole(path: Path, content: str | bytes, *, lasting: bool = True) -> No
 
 
 def write_together(texts: Mapping[Path, bytes]) -> None:
-    """Write several files, or change none if one cannot be written.
-
-    All contents are on the disk before the first file is replaced.
-
-    texts: contents by path.
-    """
+    """Write several files, or change none if one cannot be written: all contents are on the disk
+    before the first file is replaced."""
     folders: list[Path] = []
     temporary: dict[Path, Path] = {}
     backups: list[tuple[Path, Path | None]] = []

@@ -11,6 +11,7 @@ import click
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli.batch import Printer, auditing, run_batch
+from dpaudit.cli.click_classes import AuditCommand, option, repeating
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import (
     check_complete,
@@ -22,7 +23,6 @@ from dpaudit.cli.flags import (
     space_flag,
 )
 from dpaudit.cli.group import DEBUG
-from dpaudit.cli.options import AuditCommand, option, repeating
 from dpaudit.cli.run import finished, forget, journaled
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.cli.streams import set_apart

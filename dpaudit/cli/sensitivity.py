@@ -1,5 +1,4 @@
-"""`dpaudit sensitivity`: find two neighbouring inputs whose answers differ by more than the claimed
-sensitivity."""
+"""`dpaudit sensitivity`: find neighbouring inputs whose answers differ by more than claimed."""
 
 from __future__ import annotations
 
@@ -11,10 +10,10 @@ import click
 
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.cli import exit_codes
+from dpaudit.cli.click_classes import AuditCommand, Choice, option
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_given, given_settings, outside_flags, some_flags, space_flag
 from dpaudit.cli.leaving import kept_from_leaving
-from dpaudit.cli.options import AuditCommand, Choice, option
 from dpaudit.cli.saving import record_place, show_and_save
 from dpaudit.cli.signals import heeded
 from dpaudit.cli.streams import set_apart
@@ -123,7 +122,7 @@ def sensitivity(
             time=OPTIONS["time"].read(settings.get("time")) or SECONDS,
             check=requests.check,
         )
-    from dpaudit.reports.sensitivity import as_json, render
+    from dpaudit.reports.sensitivity_report import as_json, render
 
     show_and_save(render(result, quiet=quiet), partial(as_json, result), file, stdout)
     return exit_codes.VIOLATION if result.exceeded else exit_codes.NOTHING_FOUND

@@ -66,10 +66,8 @@ class Requests:
 @contextmanager
 def heeded() -> Iterator[Requests]:
     """Within the `with` block, handle Ctrl-C, SIGTERM and SIGHUP by the `Requests` that is yielded.
-
     A signal that the process was started to ignore, for example by nohup, stays ignored. Outside of
-    the main thread, in which Python runs its handlers, no signal is handled.
-    """
+    the main thread, in which Python runs its handlers, no signal is handled."""
     requests = Requests()
     is_main = threading.current_thread() is threading.main_thread()
     handlers = {number: signal.getsignal(number) for number in REQUESTS if is_main}
@@ -86,11 +84,9 @@ def heeded() -> Iterator[Requests]:
 
 @contextmanager
 def over_after(seconds: float, end: Callable[[FrameType | None], None]) -> Iterator[None]:
-    """Within the `with` block, call `end(frame)` after `seconds`, and again every half second.
-
-    An exception of `end` interrupts the running code, whose frame it gets. Without SIGALRM, as on
-    Windows, and outside of the main thread, `end` is not called.
-    """
+    """Within the `with` block, call `end(frame)` after `seconds`, and again every half second. An
+    exception of `end` interrupts the running code, whose frame it gets. Without SIGALRM, as on
+    Windows, and outside of the main thread, `end` is not called."""
     if not hasattr(signal, "setitimer") or threading.current_thread() != threading.main_thread():
         yield
         return

@@ -1,8 +1,6 @@
 """Manage the standard streams: results go to standard output, messages and the output of mechanisms
-to standard error.
-
-If standard output cannot be written, the program ends with an error message, or, for a broken
-pipe, with an exit code alone. A message that standard error cannot take is dropped."""
+to standard error. If standard output cannot be written, the program ends with an error message, or,
+for a broken pipe, with an exit code alone."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ class OutputError(DpauditError):
 
 
 class _Output(io.FileIO):
-    """Standard output. An error of writing becomes OutputError; a broken pipe stays
+    """Standard output. Errors of writing become OutputError; a broken pipe stays
     BrokenPipeError."""
 
     def write(self, data: Any) -> int:
@@ -42,8 +40,7 @@ class _Output(io.FileIO):
 
 
 class _Messages(io.FileIO):
-    """Standard error. Text that cannot be written is dropped, since a lost message must not change
-    the verdict."""
+    """Standard error. Drops text that cannot be written, which must not change the verdict."""
 
     def write(self, data: Any) -> int:
         with suppress(OSError):
@@ -53,8 +50,7 @@ class _Messages(io.FileIO):
 
 
 class _Ascii(io.TextIOWrapper):
-    """A stream whose encoding is ASCII. Under this name, click would replace it by one with
-    UTF-8."""
+    """A stream in ASCII. Under this name, click would replace it by one with UTF-8."""
 
     encoding = "dpaudit-ascii"
 
@@ -88,16 +84,14 @@ def check_open() -> None:
 
 
 def abandon_output() -> None:
-    """Drop output that could not be written. Python would otherwise try again when it exits, and
-    report the same error."""
+    """Drop output that could not be written, which Python would otherwise try again at its exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """At the end of the `with` block, restore the standard streams, which a mechanism may have
-    replaced or closed."""
+    """At the end of the `with` block, restore the standard streams."""
     stdout, stderr = sys.stdout, sys.stderr
     try:
         yield
@@ -107,11 +101,8 @@ def kept() -> Iterator[None]:
 
 @contextmanager
 def set_apart() -> Iterator[TextIO]:
-    """Yield a stream that writes results to standard output.
-
-    Within the `with` block, everything else that this process or its children print to standard
-    output goes to standard error, each line once.
-    """
+    """Yield a stream that writes results to standard output. Within the `with` block, everything
+    else that this process or its children print there goes to standard error, each line once."""
     stdout = sys.stdout
     try:
         number = stdout.fileno()

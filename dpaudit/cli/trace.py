@@ -9,6 +9,7 @@ import click
 
 from dpaudit.auditing.options import OPTIONS, owned
 from dpaudit.cli import exit_codes
+from dpaudit.cli.click_classes import AuditCommand, option
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import (
     check_complete,
@@ -19,13 +20,12 @@ from dpaudit.cli.flags import (
     warn_of_inputs,
 )
 from dpaudit.cli.leaving import kept_from_leaving
-from dpaudit.cli.options import AuditCommand, option
 from dpaudit.cli.saving import record_place, show_and_save
 from dpaudit.cli.signals import heeded, over_after
 from dpaudit.cli.streams import set_apart
 from dpaudit.config.building import build_spec
+from dpaudit.tracing.mechanism_trace import SEEDS, trace_pair
 from dpaudit.tracing.runs.running import end_run
-from dpaudit.tracing.trace import SEEDS, trace_pair
 
 _CALL = (
     *("init", "call", "factory", "batch_arg", "data_arg", "rng_arg", "post_process"),
@@ -126,7 +126,7 @@ def trace(
             primitives=primitive,
             seconds=seconds,
         )
-    from dpaudit.reports.trace import as_json, render
+    from dpaudit.reports.trace_report import as_json, render
 
     text = render(result, quiet=quiet, verbose=verbose)
     show_and_save(text, partial(as_json, result), file, stdout)

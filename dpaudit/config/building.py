@@ -58,14 +58,7 @@ _MAX_CHARACTERS = 4096
 
 
 def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> AuditSpec:
-    """Return the audit for settings from the command line. If a setting is missing, the default of
-    the project is used.
-
-    settings: maps keys of a configuration file, such as "samples", to values.
-    project: table `[tool.dpaudit]` of pyproject.toml, with the defaults.
-
-    Raises UsageError.
-    """
+    """Return the audit for settings from the command line and the project. Raises UsageError."""
     locate = project.locating(settings, lambda path: "")
     flags = set(OPTIONS) - project.inherited(settings)
     if "search" in flags:
@@ -74,17 +67,9 @@ def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> Au
 
 
 def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return (claim, grouped) for the settings of a claim.
-
-    claim: the claim to audit. If the two inputs may differ in several records, it is derived from
-    the claim for one record.
-    grouped: the claim for one record and the number of records. None if the inputs differ in one
-    record.
-
-    parameters: mapping at the key `claim` of a configuration file, such as `{"epsilon": 1}`.
-
-    Raises the exceptions of the claims' constructors.
-    """
+    """Return (claim, grouped) for the settings of a claim, such as `{"epsilon": 1}`. If the inputs
+    may differ in several records, the claim is derived from `grouped`: the claim for one record and
+    the number of records. Raises the exceptions of the claims' constructors."""
     with reported(lambda path: "", OPTIONS):
         return _claims({"claim": dict(parameters)}, None)
 
@@ -92,30 +77,15 @@ def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped |
 def located_spec(
     settings: Settings, locate: Locate, base: Folder = None, flags: Collection[str] = ()
 ) -> AuditSpec:
-    """Return the audit that settings describe. Defaults of the file and of the project are already
-    filled in.
-
-    locate: function that takes the path of a setting, such as ("claim", "epsilon"), and returns its
-    place for messages, such as `audits.yaml:12: `.
-    base: folder in which relative files are looked for, after the working directory. None for the
-    working directory alone.
-    flags: keys that were given as command-line flags; messages then name the flag.
-    """
+    """Return the audit that settings, with all defaults filled in, describe."""
     with reported(locate, flags):
         spec = placed_spec(settings, base)
     return replace(spec, origin=replace(spec.origin, flags=frozenset({*flags, *OF_THE_RUN})))
 
 
 def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
-    """Return the audit that settings describe. Defaults of the file and of the project are already
-    filled in.
-
-    base: folder in which relative files are looked for, after the working directory. None for the
-    working directory alone.
-
-    Raises PlacedError, which contains the path of the wrong setting, such as ("claim", "epsilon"),
-    instead of a file and a line.
-    """
+    """Return the audit that settings, with all defaults filled in, describe. Raises PlacedError,
+    which contains the path of the wrong setting instead of its place."""
     check_audit_keys(settings)
     values = _without_nulls(settings)
     if not str(values.get("name", "audit")).strip():
@@ -283,7 +253,7 @@ def _search(settings: Settings, base: Folder) -> PairSearch | None:
     with about("adjacency"):
         adjacency = parse_adjacency(settings.get("adjacency"), base)
     # Imported here to save time, since most settings state the pairs.
-    from dpaudit.searching.search import neighbour_search
+    from dpaudit.searching.pair_search import neighbour_search
 
     with about("search"):
         return neighbour_search(
@@ -348,13 +318,8 @@ def _pair(entry: Settings, settings: Settings, base: Folder, path: Path) -> Neig
 
 
 def named_files(settings: Any, base: pathlib.Path | None = None) -> tuple[pathlib.Path, ...]:
-    """Return the existing files that are named in settings. Callers use them to avoid overwriting a
-    file of the user with a result.
-
-    Settings name files in import paths, as `@file`, and as programs and their arguments.
-
-    base: folder in which relative files are looked for, in addition to the working directory.
-    """
+    """Return the existing files that settings name in import paths, as `@file`, and as programs and
+    their arguments. Callers use them to avoid overwriting a file of the user with a result."""
     names = dict.fromkeys(name for text in _texts(settings) for name in _names(text))
     files = dict.fromkeys(file for name in names for file in _files(name, base))
     return tuple(file for file in files if os.path.isfile(file))  # noqa: PTH113  # never raises

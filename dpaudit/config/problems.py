@@ -1,5 +1,4 @@
-"""Errors that contain the path of a wrong setting, such as ("claim", "epsilon"), and their
-conversion to errors that name the file and the line of the setting."""
+"""Errors that contain the path of a wrong setting, and errors that name its place instead."""
 
 from __future__ import annotations
 
@@ -17,9 +16,8 @@ Locate = Callable[[Path], str]
 
 
 class PlacedError(Exception):
-    """An error of the user, together with the path of the wrong value: the keys and list indices
-    that lead to the value. `reported` raises the contained error instead, with file and line in
-    front of its message."""
+    """An error of the user, with the path of the wrong value. `reported` raises the contained error
+    instead, with the place in front of its message."""
 
     def __init__(self, path: Path, error: DpauditError) -> None:
         super().__init__(str(error))
@@ -28,33 +26,29 @@ class PlacedError(Exception):
 
 
 def problem(path: Path, *parts: str, code: str) -> PlacedError:
-    """Return a PlacedError that contains a ConfigurationError. path: keys and list indices that
-    lead to the wrong value. parts: the message, in pieces."""
+    """Return a PlacedError that contains a ConfigurationError with the message in `parts`."""
     return PlacedError(path, ConfigurationError(*parts, code=code))
 
 
 def conflict(path: Path, *parts: str) -> PlacedError:
-    """Return the error for an option that may not be given together with another option. path: keys
-    and list indices that lead to the option. parts: the message, in pieces."""
+    """Return the error for an option that may not be given together with another option."""
     return problem(path, *parts, code="options-conflict")
 
 
 def missing(path: Path, why: str) -> PlacedError:
-    """Return the error for a required option that is missing. path: keys and list indices that lead
-    to the mapping in which it is missing. why: the message."""
+    """Return the error for a required option that is missing in the mapping at the path."""
     return problem(path, why, code="option-missing")
 
 
 def refusal(path: Path, why: str, code: str = "option-invalid") -> PlacedError:
-    """Return a PlacedError that contains a ConfigurationError. Its message is the last key of
-    `path` followed by `why`, such as `samples=-1 must be above 0`."""
+    """Return a PlacedError that contains a ConfigurationError. Its message is the last key of the
+    path followed by `why`, such as `samples=-1 must be above 0`."""
     return problem(path, Name(path[-1]), why, code=code)
 
 
 @contextmanager
 def about(*path: str | int) -> Iterator[None]:
-    """Inside the context, replace a DpauditError by a PlacedError that contains the error and
-    `path`, the keys and list indices that lead to the wrong value."""
+    """Inside the context, replace a DpauditError by a PlacedError with this path."""
     try:
         yield
     except DpauditError as error:
@@ -64,13 +58,7 @@ def about(*path: str | int) -> Iterator[None]:
 @contextmanager
 def reported(locate: Locate, flags: Collection[str] = ()) -> Iterator[None]:
     """Inside the context, replace a PlacedError by the error that it contains, with its place in
-    front of the message.
-
-    locate: function that takes the path of the wrong value and returns its place, such as
-    `audits.yaml:12: `.
-    flags: names of options that were given as command-line flags. The message writes them as flags,
-    such as --samples.
-    """
+    front of the message, which writes options in `flags` as flags, such as --samples."""
     try:
         yield
     except PlacedError as placed:

@@ -1,8 +1,5 @@
-"""The table `[tool.dpaudit]` in pyproject.toml, with defaults for all audits of a project.
-
-pytest imports this module at every start. So, to save time, it imports only the standard library
-and `dpaudit.errors`.
-"""
+"""The table `[tool.dpaudit]` in pyproject.toml. pytest imports this module at every start. So, to
+save time, it imports only the standard library and `dpaudit.errors`."""
 
 from __future__ import annotations
 
@@ -40,10 +37,8 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The table `[tool.dpaudit]` of a project.
+    """The table `[tool.dpaudit]` of a project, in the pyproject.toml `file`, if any.
 
-    file: path of pyproject.toml; None if no such file has the table.
-    settings: defaults of audits.
     journal: folder for journals; None if the table names none.
     audits: configuration files that `dpaudit run` runs if the command line names none.
     """
@@ -53,36 +48,25 @@ class Project:
     journal: str | None = None
     audits: tuple[Path, ...] = ()
 
-    def inherited(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> set[str]:
-        """Return the keys, among `keys`, whose values an audit takes from the project's table.
-
-        given: settings of the audit. A key with a value here is not inherited.
-        """
-        names = {key for key in self.settings if key in keys and given.get(key) is None}
-        if given.get("time") is not None:
+    def inherited(self, settings: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> set[str]:
+        """Return the keys whose values an audit with the given settings takes from the project."""
+        names = {key for key in self.settings if key in keys and settings.get(key) is None}
+        if settings.get("time") is not None:
             names.discard("samples")
-        return names - set(REQUIRED) if given.get("allow_underpowered") else names
+        return names - set(REQUIRED) if settings.get("allow_underpowered") else names
 
-    def beneath(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> dict[str, Any]:
-        """Return the settings of an audit, with the project's defaults for missing settings.
-
-        given: settings of the audit, which take precedence over the defaults.
-        keys: keys for which defaults are filled in.
-        """
-        return {**given, **{key: self.settings[key] for key in self.inherited(given, keys)}}
+    def beneath(
+        self, settings: Mapping[str, Any], keys: Collection[str] = SETTINGS
+    ) -> dict[str, Any]:
+        """Return the given settings of an audit, and those that it inherits from the project."""
+        return {**settings, **{key: self.settings[key] for key in self.inherited(settings, keys)}}
 
     def locating(
-        self, given: Mapping[str, Any], locate: Callable[[Any], str]
+        self, settings: Mapping[str, Any], locate: Callable[[Any], str]
     ) -> Callable[[Any], str]:
-        """Return a function that takes the path of a setting, such as ("claim", "epsilon"), and
-        returns its place, such as `audits.yaml:12: `.
-
-        The place of a setting that the audit inherits from the project's table is pyproject.toml.
-        For all other settings, the function calls `locate`.
-
-        given: settings of the audit.
-        """
-        inherited = self.inherited(given)
+        """Return a function from a path to its place: pyproject.toml for a setting that an audit
+        with the given settings inherits, else the result of `locate`."""
+        inherited = self.inherited(settings)
         return lambda path: f"{self.file}: " if {*path[:1]} & inherited else locate(path)
 
     def files(self) -> list[str]:
@@ -114,12 +98,9 @@ NO_PROJECT = Project()
 
 
 def project_of(folder: Path) -> Project:
-    """Return the table `[tool.dpaudit]` of the nearest pyproject.toml that has one, in `folder` or
-    in the folders above it. If there is none, return `NO_PROJECT`.
-
-    Raises ConfigurationError if the file is not valid TOML, or if the table has an unknown key or a
-    wrong value.
-    """
+    """Return the project of the nearest pyproject.toml with the table, in `folder` or in the
+    folders above it, else `NO_PROJECT`. Raises ConfigurationError if the file is not valid TOML, or
+    if the table has an unknown key or a wrong value."""
     for parent in (folder, *folder.parents):
         file = parent / "pyproject.toml"
         table = _table(file)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from dpaudit.auditing.option import REFERENCE, Option, Words
+from dpaudit.auditing.option_values import REFERENCE, Option, Words
 from dpaudit.auditing.options import OPTIONS, flag_of, owned
 from dpaudit.claims import DEFINITIONS, parameters
 from dpaudit.claims.base import Form
@@ -92,10 +92,7 @@ def schema() -> dict[str, Any]:
 
 
 def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
-    """Raise a PlacedError for the first unknown or misplaced key in the settings of an audit.
-
-    path: keys and list indices that lead from the top of the file to the settings.
-    """
+    """Raise a PlacedError for the first unknown or misplaced key in settings at a path."""
     for key, value in settings.items():
         location = _proper_place(key, value)
         if location:
@@ -128,24 +125,18 @@ def _misplaced(path: Path, why: str) -> PlacedError:
     return problem(path, why, code="key-misplaced")
 
 
-def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> None:
-    """Raise a PlacedError for the first key that is not among the known keys.
-
-    path: keys and list indices that lead to the mapping with the given keys.
-    """
-    for error in unknown_keys(given, known, path):
+def check_keys(keys: Iterable[Any], known: Iterable[str], path: Path = ()) -> None:
+    """Raise a PlacedError for the first given key, of the mapping at a path, that is not known."""
+    for error in unknown_keys(keys, known, path):
         raise error
 
 
 def unknown_keys(
-    given: Iterable[Any], known: Iterable[str], path: Path = ()
+    keys: Iterable[Any], known: Iterable[str], path: Path = ()
 ) -> Iterator[PlacedError]:
-    """Yield an error for each given key that is not among the known keys.
-
-    path: keys and list indices that lead to the mapping with the given keys.
-    """
+    """Yield an error for each given key, of the mapping at a path, that is not known."""
     known = list(known)
-    for key in given:
+    for key in keys:
         if key not in known:
             yield problem(
                 (*path, key),
@@ -155,8 +146,7 @@ def unknown_keys(
 
 
 def decoded(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of an audit, decoded key by key. Raises PlacedError for the first value
-    that is wrong."""
+    """Return the settings, decoded key by key. Raises PlacedError for the first wrong value."""
     return {key: _decoded(key, value) for key, value in settings.items()}
 
 

@@ -1,9 +1,8 @@
-"""Expand the entries of a configuration file to the settings of each audit.
+"""Expand the entries of a configuration file to the settings of each audit, with defaults filled
+in.
 
-Defaults are filled in. The key `matrix` expands one entry into several audits: `${name}` in the
-other settings stands for a value in the list `name` of the matrix. A claim with the key `curve`
-becomes two audits, one of the claim without this key and one of the curve. The text FILL_IN stands
-where `dpaudit init` leaves a value to the user.
+In an entry with a matrix, `${name}` stands for a value in the list `name` of the matrix. A claim
+with the key `curve` becomes two audits, one of the claim without this key and one of the curve.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpaudit.auditing.option import REFERENCE
+from dpaudit.auditing.option_values import REFERENCE
 from dpaudit.claims import DEFINITIONS
 from dpaudit.config.problems import Path, PlacedError, problem
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
@@ -51,14 +50,8 @@ Values = Mapping[str, Any]
 
 
 def expanded_settings(content: Mapping[str, Any], index: int) -> Iterator[dict[str, Any]]:
-    """Yield the settings of each audit that an entry of the list `audits` describes, with defaults
-    filled in. The key `matrix` gives one audit for each combination of its values.
-
-    content: value of the YAML document.
-    index: index of the entry.
-
-    Raises PlacedError.
-    """
+    """Yield the settings, with defaults, of each audit that the entry with this index of the
+    document describes. Raises PlacedError."""
     audit = content["audits"][index]
     settings = {**_without_displaced(content.get("defaults") or {}, audit), **audit}
     yield from expand(settings, default_name(settings))
@@ -100,9 +93,8 @@ def _entry_name(entry: Any) -> str:
 
 
 def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the settings of one audit or, if its claim has the key `curve`, of two audits. The
-    first has the claim without this key. The claim of the second is the value of this key, such as
-    `{gaussian: {sigma: 3.75}}`.
+    """Yield the settings of one audit or, if its claim has the key `curve`, of two: of the claim
+    without this key, and of its value as a claim, such as `{gaussian: {sigma: 3.75}}`.
 
     They are separate audits since draws that refute a wrong curve often do not refute the point (ε,
     δ) of the claim, and vice versa.
@@ -141,8 +133,8 @@ def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
 
 
 def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """Yield the settings of one audit for each combination of the values in the key `matrix`, in
-    order. The audits have names such as `name[epsilon=0.1]`.
+    """Yield the settings of one audit for each combination of the values in the matrix, in order.
+    The audits have names such as `name[epsilon=0.1]`.
 
     Raises PlacedError for an invalid matrix, for a `${name}` that the matrix does not have, and for
     a list of the matrix that no setting refers to.
@@ -161,13 +153,9 @@ def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def substitute(value: Any, values: Values, path: Path = ()) -> Any:
-    """Return a copy of `value` in which every `${name}` is replaced by `values[name]`.
-
+    """Return a copy of the value at a path in which every `${name}` is replaced by `values[name]`.
     If a string consists only of `${name}`, it is replaced by the value itself, with its type.
-    `$${name}` stands for the text `${name}`.
-
-    path: keys and list indices that lead to `value`, for messages.
-    """
+    `$${name}` stands for the text `${name}`."""
     if isinstance(value, str):
         return _substitute_text(value, values, path)
     if isinstance(value, Mapping):
@@ -257,18 +245,14 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def check_filled_in(settings: Mapping[str, Any]) -> None:
-    """Raise a PlacedError if settings contain the text FILL_IN, which stands for a value that the
-    user must fill in. The message names every key with this text."""
+    """Raise a PlacedError that names every setting with the text FILL_IN, if there are any."""
     paths = list(holes(settings))
     if paths:
         raise unfilled(paths)
 
 
 def unfilled(found: list[Path]) -> PlacedError:
-    """Return the error for values that the user must fill in. The message names all of them.
-
-    found: for each such value, the keys and list indices that lead to it; at least one value.
-    """
+    """Return the error that names the paths of all values that the user must fill in."""
     names = [".".join(map(str, path)) for path in found]
     last = f" and {names[-1]}" if len(names) > 1 else names[-1]
     them = "it" if len(names) == 1 else "them"
@@ -281,12 +265,7 @@ def unfilled(found: list[Path]) -> PlacedError:
 
 
 def holes(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the path (keys and list indices) of each text FILL_IN, which stands for a value that
-    the user must fill in.
-
-    value: settings of an audit, or a part of them.
-    path: keys and list indices that lead to `value`.
-    """
+    """Yield the path of each text FILL_IN in the settings, or a part of them, at a path."""
     if isinstance(value, str):
         if value == FILL_IN:
             yield path

@@ -38,25 +38,20 @@ PYTHONIC = ("mechanism", "params", "init", "call", "factory", "data_arg", "rng_a
 SINGLE_TARGET = (*PYTHONIC, "batch_arg", "command")
 
 
-def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
-    """Return the target of an audit: a mechanism, or a composition of several. Raises PlacedError.
-
-    given: settings of the audit.
-    base: folder in which files are looked for, after the working directory. None for the working
-    directory alone.
-    """
-    if "compose" not in given:
-        return _single(given, base, ())
+def target_of(settings: Settings, base: Folder) -> SingleTarget | ComposedTarget:
+    """Return the target of an audit: a mechanism, or a composition. Raises PlacedError."""
+    if "compose" not in settings:
+        return _single(settings, base, ())
     for key in SINGLE_TARGET:
-        if key in given:
+        if key in settings:
             remedy = "give one of them" if key == "mechanism" else "give it in the entries"
             why = f" of its own; {remedy}"
             raise conflict((key,), "an audit with compose has no ", Name(key), why)
     parts = [
-        _single(_entry(entry, given), base, ("compose", index))
-        for index, entry in enumerate(given["compose"])
+        _single(_entry(entry, settings), base, ("compose", index))
+        for index, entry in enumerate(settings["compose"])
     ]
-    return ComposedTarget(parts=tuple(parts), post_process=_function(given, base))
+    return ComposedTarget(parts=tuple(parts), post_process=_function(settings, base))
 
 
 def _entry(entry: Settings | str, audit: Settings) -> Settings:

@@ -1,5 +1,4 @@
-"""Adjacency: the relation that says which pairs of inputs are neighbours, and the notation in which
-users state it. A claim protects pairs of neighbours."""
+"""Adjacencies, and the notation in which users state them."""
 
 from __future__ import annotations
 
@@ -43,14 +42,13 @@ _OF_USERS = ("user", "group", "groups", "per_group")
 @dataclass(frozen=True, slots=True)
 class Users:
     """The columns and limits of the relation `user`, in which all records of one user are added or
-    removed.
+    removed. A limit of None is no limit.
 
     column: name of the column that identifies the user of a record.
-    groups: largest number of groups, such as cities, in which one user may have records. None for
-    no limit.
+    groups: largest number of groups, such as cities, in which one user may have records.
     per_group: largest number of records that one user may have in one group, or in the whole
-    dataset if `group` is None. None for no limit.
-    group: name of the column that identifies the group of a record. None if records have no groups.
+        dataset if `group` is None.
+    group: name of the column that identifies the group of a record, if there is one.
     """
 
     column: str
@@ -70,8 +68,7 @@ class Users:
             )
 
     def describe(self) -> str:
-        """Return the columns and limits in the notation that follows `user:`, such as
-        `id,group=city,groups=2`."""
+        """Return the notation after `user:`, such as `id,group=city,groups=2`."""
         bounds = {"group": self.group, "groups": self.groups, "per_group": self.per_group}
         limits = [f"{name}={value}" for name, value in bounds.items() if value is not None]
         return ",".join([self.column, *limits])
@@ -79,7 +76,7 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
-    """The neighbouring relation between the inputs that a claim protects.
+    """The relation between neighbouring inputs.
 
     kind: name of the relation:
         `add-remove` (one record is added or removed),
@@ -90,8 +87,8 @@ class Adjacency:
         `user` (all records of one user are added or removed),
         `import` (a function of the user decides).
     distance: allowed distance; finite, above 0.
-    users: columns and limits, for the kind `user`. None for other kinds.
-    path: import path of the function, for the kind `import`; "" for other kinds.
+    users: columns and limits, for the kind `user`.
+    path: import path of the function, for the kind `import`; else "".
     """
 
     kind: str
@@ -124,16 +121,9 @@ class Adjacency:
 
 
 def parse_adjacency(value: Any, base: Path | None = None) -> Adjacency | None:
-    """Return the neighbouring relation that a user states; None if the user states none.
-
-    value: the relation as a text, such as `add-remove`, `l1:1`, `user:id` or
-    `import:my.module:relation`, or as a mapping, such as `{l1: 1}` or
-    `{user: id, groups: 2, group: city}`. None if the user states none.
-    base: folder in which the relative file of an import path is looked for, after the working
-    directory. None for the working directory alone.
-
-    Raises DatasetError for an invalid relation, and TargetError for an invalid import path.
-    """
+    """Return the adjacency that a user states, if any: as a text, such as `add-remove`, `l1:1`,
+    `user:id` or `import:my.module:relation`, or as a mapping, such as `{user: id, groups: 2, group:
+    city}`. Raises DatasetError, and TargetError for an invalid import path."""
     if value is None or isinstance(value, Adjacency):
         return value
     if isinstance(value, str):

@@ -1,16 +1,12 @@
 """Canaries of a training run: the coins that decide which canaries are included, and files with
-their scores.
-
-A canary is a record, or a gradient, that a fair coin includes in the run or leaves out. `Canaries`
-tosses the coins before the training. `read_scores` reads a file with a coin and a score for each
-canary.
-"""
+their scores. `Canaries` tosses the coins before the training. `read_scores` reads a file with a
+coin and a score for each canary."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
@@ -20,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, Name, UsageError
-from dpaudit.inputs.recordings import INCLUDED, column_of, in_or_out, plain_values, read_columns
+from dpaudit.inputs.output_files import INCLUDED, column_of, in_or_out, plain_values, read_columns
 from dpaudit.wording import shown
 
 SCORE, CANARY, RUN = "score", "canary", "run"
@@ -179,55 +175,66 @@ class Canaries:
 
 
 def coins_digest(included: NDArray[np.bool_]) -> str:
-    """Return the SHA-256, in hexadecimal, of the coins that decide which canaries are included. The
-    hashed text has `1` for each included canary and `0` for each other canary, such as `0110`."""
+    """Return the SHA-256, in hexadecimal, of the coins of canaries as a text with `1` for each
+    included canary and `0` for each other one, such as `0110`."""
     return hashlib.sha256((included + ord("0")).astype(np.uint8).tobytes()).hexdigest()
 
 
-def read_scores(file: Path) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def read_scores(
+    file: Path, names: Mapping[str, str] | None = None
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return (coins, scores), both of shape (n,), from a file with one canary per row.
 
-    The column `included` contains the coin, 1 or 0, and the column `score` a number. If there is a
-    column `run`, all of its values must be equal, so that the file is about one run. If there is a
-    column `canary`, all of its values must differ. If these are the numbers 0 to n - 1, the
-    canaries are sorted by them, so that the digest of the coins does not depend on the order of the
-    rows.
+    The column `included` contains the coin, 1 or 0, and the column `score` a number. All values of
+    a column `run` must be equal, so that the file is about one run. All values of a column `canary`
+    must differ. If these are the numbers 0 to n - 1, the canaries are sorted by them, so that the
+    digest of the coins does not depend on the order of the rows.
+
+    names: maps these four names to the columns of the file, where they differ. A minus before the
+        column of the score, as in `-loss`, changes the sign of all scores.
 
     Raises DatasetError for other files.
     """
     table = read_columns(file)
+    columns = {name: name for name in (INCLUDED, SCORE, RUN, CANARY)} | dict(names or {})
+    coin, score = columns[INCLUDED], columns[SCORE]
+    sign = -1.0 if score.startswith("-") and score not in table else 1.0
+    score = score.removeprefix("-") if sign < 0 else score
     included = [
-        in_or_out(file, INCLUDED, value, row)
-        for row, value in enumerate(plain_values(column_of(file, table, INCLUDED)), start=1)
+        in_or_out(file, coin, value, row)
+        for row, value in enumerate(plain_values(column_of(file, table, coin)), start=1)
     ]
     scores = [
-        _score(file, row, value)
-        for row, value in enumerate(plain_values(column_of(file, table, SCORE)), start=1)
+        sign * _score(file, score, row, value)
+        for row, value in enumerate(plain_values(column_of(file, table, score)), start=1)
     ]
-    if RUN in table:
-        runs = list(dict.fromkeys(plain_values(table[RUN])))
+    for name in {RUN, CANARY} & (names or {}).keys():
+        column_of(file, table, columns[name])
+    if columns[RUN] in table:
+        runs = list(dict.fromkeys(plain_values(table[columns[RUN]])))
         if len(runs) > 1:
             raise _invalid(
-                f"{file} has {len(runs):,} runs in the column {RUN!r}; give a file for each run, "
-                "since the coins of one run say nothing about the scores of another"
+                f"{file} has {len(runs):,} runs in the column {columns[RUN]!r}; give a file for "
+                "each run, since the coins of one run say nothing about the scores of another"
             )
-    if CANARY in table:
-        names = plain_values(table[CANARY])
-        _check_names(file, names)
-        if set(names) == set(range(len(names))):
-            order = np.argsort(names)
+    if columns[CANARY] in table:
+        canaries = plain_values(table[columns[CANARY]])
+        _check_names(file, canaries)
+        if set(canaries) == set(range(len(canaries))):
+            order = np.argsort(canaries)
             return np.array(included, dtype=bool)[order], np.array(scores, dtype=float)[order]
     return np.array(included, dtype=bool), np.array(scores, dtype=float)
 
 
-def _score(file: Path, row: int, value: Any) -> float:
+def _score(file: Path, column: str, row: int, value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and value == value:
         return float(value)
     written = "nothing" if value in (None, "") else shown(value, 60)
     raise _invalid(
-        f"{file}: the column {SCORE!r} holds {written} in row {row:,}; give every canary a number, "
-        "and a canary without a score the lowest one (leaving it out may depend on its coin)"
+        f"{file}: the column {column!r} holds {written} in row {row:,}; give every canary a "
+        "number, and a canary without a score the lowest one (leaving it out may depend on its "
+        "coin)"
     )
 
 

@@ -1,5 +1,4 @@
-"""Datasets that users state as values, as files (`@rows.csv`) or as imported objects
-(`import:my.data:frame`)."""
+"""Datasets that users state as values, files (`@rows.csv`) or objects (`import:my.data:frame`)."""
 
 from __future__ import annotations
 
@@ -29,10 +28,8 @@ FILE = "@"
 
 
 def parse_dataset(text: str) -> Any:
-    """Return the value of a command-line argument in JSON or YAML. Raises DatasetError.
-
-    A text such as `@file` or `import:path` is returned unchanged; `load_dataset` reads it later.
-    """
+    """Return the value of a command-line argument in JSON or YAML. A text such as `@file` or
+    `import:path` is returned unchanged, for `load_dataset`. Raises DatasetError."""
     if text.startswith((FILE, IMPORT)):
         return text
     if not text.strip():
@@ -43,20 +40,11 @@ def parse_dataset(text: str) -> Any:
 def load_dataset(
     value: Any, *, form: str | None = None, base: Path | None = None, elsewhere: bool = False
 ) -> Any:
-    """Return the dataset that a user states, converted to the data type in which the mechanism
-    takes it.
+    """Return the dataset that a user states, in a form, or as it is if `form` is None.
 
-    value: `@file` stands for the contents of a file (.json, .yaml, .csv, .npy). `@@text` stands for
-    the string `@text`. Any other value is the dataset itself, in which `values.written` replaces
-    notations such as `{tuple: [0, 1]}` and `import:module:name`. Imported functions are called.
-    form: data type of the result: `array` (or `numpy`), `pandas` or `polars`. None to leave the
-    dataset as it is.
-    base: folder in which relative files are looked for, after the working directory. None for the
-    working directory alone.
-    elsewhere: whether the process of the mechanism makes the data frames. If so, return `Rows` in
-    their place, which that process converts.
-
-    Raises DatasetError, and TargetError for an invalid import path.
+    `@file` stands for the contents of a file (.json, .yaml, .csv, .npy), and `@@text` for the
+    string `@text`. In any other value, `values.written` replaces the notations; imported functions
+    are called. Raises DatasetError, and TargetError for an invalid import path.
     """
     if form is not None and form in LIBRARIES:
         content = _dereferenced(value, base, {".csv": read_columns}, elsewhere=elsewhere)

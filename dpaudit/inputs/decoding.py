@@ -1,8 +1,6 @@
 """Convert texts of users, in JSON or YAML, to values, and refuse texts that look like other values.
-
 YAML reads `None`, `(1, 2)` and `1,000` as strings, although a user who writes them usually means
-another value. `check_read` and `refused` find such strings.
-"""
+another value."""
 
 from __future__ import annotations
 
@@ -45,10 +43,7 @@ _ANSWERS = {**dict.fromkeys(("yes", "on"), "true"), **dict.fromkeys(("no", "off"
 
 class MisleadingJson(ValueError):
     """Raised for a JSON text that Python would read wrongly: a key occurs twice, or a number is so
-    large that it becomes infinite.
-
-    code: error code, as for a DpauditError.
-    """
+    large that it becomes infinite."""
 
     def __init__(self, message: str, *, code: str = "value-malformed") -> None:
         super().__init__(message)
@@ -81,11 +76,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "either") -> Any:
-    """Return the value of a text in JSON or YAML. Raises DatasetError if it is invalid.
-
-    name: description of the text, for messages.
-    form: format of the text. "either" means JSON if the text is valid JSON, else YAML.
-    """
+    """Return the value of a text in JSON or YAML; "either" is JSON if that is valid, else YAML.
+    Raises DatasetError, with the name of the text, if it is invalid."""
     if form != "yaml":
         try:
             return parse_json(text)
@@ -115,16 +107,8 @@ def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "eit
 def check_read(
     text: str, value: Any, *, in_file: bool = False, is_dataset: bool = True
 ) -> list[str]:
-    """Raise DatasetError if a text contains a string or a mapping that looks like another value,
-    such as `None` or `nan`. Otherwise, return a warning for each string in the text that is a
-    Boolean in YAML 1.1, such as `yes`.
-
-    text: text in the notation of the user.
-    value: value that was read from the text.
-    in_file: whether the text comes from a file. Texts from a command line may have lost quotes in
-    the shell.
-    is_dataset: whether the text states a dataset, so that `@name` may stand for a file.
-    """
+    """Raise DatasetError if a text contains a string or a mapping that looks like another value, as
+    `refused` finds it. Return a warning for each string that `doubted` finds."""
     if len(text) > MAX_CHARACTERS or text.startswith(("@", "import:")) or _is_json(text):
         return []
     # Imported here to save time: the import takes 20 ms, and most texts are JSON.
@@ -140,11 +124,9 @@ def check_read(
 def refused(
     text: str, value: Any, node: Any, *, in_file: bool = False, is_dataset: bool = True
 ) -> list[str]:
-    """Return a message for each string or mapping that looks like another value, such as `None` or
-    `nan`.
+    """Return a message for each string or mapping in the content of a text, as a Python value and
+    as a YAML node, that looks like another value, such as `None` or `nan`.
 
-    text: text in the notation of the user.
-    value, node: the content of the text, as a Python value and as a YAML node.
     in_file: whether the text comes from a file; on a command line, the shell may have removed
         quotes.
     is_dataset: whether the text states a dataset, so that `@name` may stand for a file.
@@ -173,11 +155,7 @@ def refused(
 
 def doubted(node: Any, *, in_file: bool = False) -> list[str]:
     """Return a warning for each string in a YAML node that YAML 1.1 would read as a Boolean, such
-    as `yes`.
-
-    in_file: whether the text comes from a file, and not from a command line; the two need different
-    quotes.
-    """
+    as `yes`. A file (`in_file`) and a command line need different quotes."""
     from dpaudit.inputs.yaml_values import plain_texts
 
     is_in_file = in_file or getattr(node, "id", "") != "scalar"

@@ -1,8 +1,5 @@
 """Files of users: open them, read CSV and .npy, and explain why a file is missing or cannot be
-read.
-
-Files without an end, such as /dev/zero, are refused before they are read.
-"""
+read. Files without an end, such as /dev/zero, are refused before they are read."""
 
 from __future__ import annotations
 
@@ -42,12 +39,8 @@ def malformed(why: str) -> DatasetError:
 
 
 def reader_for(name: str, readers: Mapping[str, Reader], file: str) -> Reader:
-    """Return the function that reads files with the suffix of `name`, such as `.csv`. Raises
-    DatasetError if there is none.
-
-    readers: maps a suffix to the function that reads such files.
-    file: description of the file, for messages.
-    """
+    """Return the function for the suffix of `name`, such as `.csv`, among readers by suffix. Raises
+    DatasetError, with the description `file`, if there is none."""
     suffix = Path(name).suffix
     if suffix.lower() in readers:
         return readers[suffix.lower()]
@@ -60,12 +53,9 @@ def reader_for(name: str, readers: Mapping[str, Reader], file: str) -> Reader:
 
 
 def opened(file: Path) -> BinaryIO:
-    """Open a file and return a binary stream of it. A pipe, such as `<(...)` in a shell, is first
-    read to its end; the stream then contains all of its bytes.
-
-    Raises DatasetError for another kind of file, for an empty pipe, and for a pipe with more than
-    2²⁸ bytes. Raises OSError if the file cannot be opened.
-    """
+    """Return a binary stream of a file. A pipe, such as `<(...)` in a shell, is first read to its
+    end. Raises DatasetError for another kind of file, for an empty pipe, and for a pipe with more
+    than 2²⁸ bytes. Raises OSError if the file cannot be opened."""
     mode = file.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
         raise DatasetError(
@@ -82,8 +72,7 @@ def opened(file: Path) -> BinaryIO:
 
 
 def piped(stream: BinaryIO) -> bytes:
-    """Read everything from a pipe and return it. Raises DatasetError if the pipe is empty or has
-    more than 2²⁸ bytes."""
+    """Return all bytes of a pipe. Raises DatasetError if it is empty or has more than 2²⁸ bytes."""
     content = stream.read(MAX_PIPED_BYTES + 1)
     if not content:
         raise DatasetError("this pipe is empty; name a file", code="file-empty")
@@ -97,24 +86,21 @@ def piped(stream: BinaryIO) -> bytes:
 
 
 def read_text(file: Path) -> str:
-    """Return the text of a file in UTF-8. Raises the exceptions of `opened`, and
-    UnicodeDecodeError."""
+    """Return the text of a file. Raises the exceptions of `opened`, and UnicodeDecodeError."""
     with opened(file) as stream, io.TextIOWrapper(stream, "utf-8-sig") as text:
         return text.read()
 
 
 def why_unreadable(error: OSError | UnicodeDecodeError) -> str:
-    """Return the reason why a file cannot be read. The text does not contain the name of the
-    file."""
+    """Return the reason why a file cannot be read, without the name of the file."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not text in UTF-8; save it as UTF-8"
     return error.strerror or str(error)
 
 
 def near_file(missing: Path) -> str:
-    """Return ` Did you mean 'x'?`, where x is the most similar file name in the folder of a missing
-    file; "" if no name is similar. If the path `missing` leads to a folder or another object that
-    is not a file, return a sentence that says so."""
+    """Return ` Did you mean 'x'?` for the most similar file name in the folder of a missing file;
+    "" if no name is similar. If the path leads to a folder or another object, say so."""
     kind = describe_non_file(missing)
     if kind:
         return f" That is {kind}; name a file."
@@ -126,8 +112,8 @@ def near_file(missing: Path) -> str:
 
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
-    """Inside the context, replace the exceptions of reading a file by DatasetError. The message
-    names the file. If the file is missing, the message also names a file with a similar name."""
+    """Inside the context, replace the exceptions of reading a file by DatasetError, whose message
+    names the file and, if it is missing, a file with a similar name."""
     try:
         yield
     except FileNotFoundError:
@@ -144,10 +130,7 @@ def reading(file: Path) -> Iterator[None]:
 
 def read_npy(file: Path) -> NDArray[Any]:
     """Return the array of a `.npy` file. Pickled objects are refused, since loading them could run
-    code.
-
-    Raises DatasetError and FileNotFoundError.
-    """
+    code. Raises DatasetError and FileNotFoundError."""
     try:
         with opened(file) as stream:
             return np.lib.format.read_array(stream, allow_pickle=False)
@@ -159,8 +142,8 @@ def read_npy(file: Path) -> NDArray[Any]:
 
 
 def read_rows(file: Path) -> list[Any]:
-    """Return the rows of a CSV file as mappings from column name to value. If the first row
-    consists of numbers, there are no names, and each row is a list.
+    """Return the rows of a CSV file as mappings from column name to value, or as lists if the first
+    row consists of numbers.
 
     A cell becomes a number, None (if it is empty) or text, whatever the other cells of its column
     contain. Raises DatasetError if the file is empty or not valid CSV, if its rows differ in
@@ -175,12 +158,9 @@ def read_rows(file: Path) -> list[Any]:
 
 
 def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
-    """Return the content of a CSV file as a mapping from column name to the list of its values. If
-    the first row consists of numbers, there are no names; return the list of rows instead.
-
-    All cells of a column get the same type: integer, float, Boolean or text. Empty cells become
-    None. Raises DatasetError.
-    """
+    """Return the columns of a CSV file, by name, as lists; the list of rows if the first row
+    consists of numbers. All cells of a column get the same type: integer, float, Boolean or text.
+    Empty cells become None. Raises DatasetError."""
     rows = _rows(file)
     names = header(rows[0]) if _has_header(rows) else None
     cells = rows if names is None else rows[1:]
@@ -192,11 +172,8 @@ def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
 
 
 def lines(file: Path, delimiter: str = ",") -> Iterator[list[str]]:
-    """Yield each row of a CSV file as a list of cells, which are texts.
-
-    Raises DatasetError for invalid CSV, and for a quotation mark that is never closed, which would
-    turn the rest of the file into one cell.
-    """
+    """Yield each row of a CSV file as a list of texts. Raises DatasetError for invalid CSV, and for
+    a quotation mark that is never closed, which would turn the rest of the file into one cell."""
     with opened(file) as data, io.TextIOWrapper(data, "utf-8-sig", newline="") as stream:
         reader = csv.reader(chain(stream, [_END]), delimiter=delimiter)
         line = 1
@@ -251,8 +228,7 @@ def _has_header(rows: CsvRows) -> bool:
 
 
 def header(cells: list[str]) -> list[str]:
-    """Return the names of the columns of a CSV file. Raises DatasetError if two names are equal.
-    cells: the first row of the file."""
+    """Return a CSV file's column names from its first row. Raises DatasetError for equal names."""
     names = [cell.strip() for cell in cells]
     for name in names:
         if names.count(name) > 1:
@@ -261,11 +237,8 @@ def header(cells: list[str]) -> list[str]:
 
 
 def number(text: str, kind: Callable[[str], float] = float) -> float:
-    """Return the number in a cell. Raises ValueError if the cell contains no number, and
-    DatasetError if the number is larger than any float.
-
-    kind: type of the result, int or float.
-    """
+    """Return the number in a cell, as an int or a float. Raises ValueError if there is none, and
+    DatasetError if it is larger than any float."""
     if "_" in text:  # 1_000 may be an identifier; Python reads a number
         raise ValueError(text)
     value = kind(text)

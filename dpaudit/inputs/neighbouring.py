@@ -40,17 +40,9 @@ Records = Sequence[Hashable]
 
 
 def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return warnings about a pair of inputs.
-
-    There is a warning for each of these facts: the inputs are equal; their types differ; the user
-    states no relation between neighbours, and one input has several records more than the other; it
-    cannot be checked whether the inputs satisfy the relation that the user states.
-
-    group: number of records in which the inputs may differ. If the relation is a largest distance,
-        `group` times this distance is allowed.
-
-    Raises DatasetError if the inputs are not neighbours under the relation that the user states.
-    """
+    """Return warnings about a pair: the inputs are equal, their types differ, the adjacency cannot
+    be checked, or, without one, an input has several records more than the other. Raises
+    DatasetError if the inputs are not neighbours, at most `group` times the distance apart."""
     if are_equal(pair.d1, pair.d2):
         return (EQUAL,)
     unlike = tuple(unlike_inputs(pair.d1, pair.d2))
@@ -63,10 +55,8 @@ def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
 
 
 def holds(d1: Any, d2: Any, adjacency: Adjacency) -> bool:
-    """Return whether two inputs are neighbours; False if that cannot be checked.
-
-    Raises DatasetError if the relation is a user's function and this function fails.
-    """
+    """Return whether two inputs are neighbours; False if that cannot be checked. Raises
+    DatasetError if the relation is a user's function and this function fails."""
     if adjacency.path:
         return related(adjacency, d1, d2)
     with suppress(DatasetError):
@@ -75,11 +65,8 @@ def holds(d1: Any, d2: Any, adjacency: Adjacency) -> bool:
 
 
 def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
-    """Call a user's function that defines a relation, for two inputs. Return its result.
-
-    Raises DatasetError if the function fails, if it does not return a bool, or if its result
-    changes when the two inputs are swapped.
-    """
+    """Return the result of a user's function that defines a relation. Raises DatasetError if it
+    fails or returns no bool, or if its result changes when the two inputs are swapped."""
     relation, words = resolve(adjacency.path), adjacency.describe()
     if not callable(relation):
         raise DatasetError(

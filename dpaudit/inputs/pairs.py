@@ -1,5 +1,4 @@
-"""Pairs of neighbouring inputs: their descriptions, and warnings about inputs that look like
-mistakes."""
+"""Pairs of neighbouring inputs: their descriptions, and warnings about likely mistakes."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ _MAX_VALUES = 100_000
 class NeighbouringPair:
     """Two inputs of the mechanism. dpaudit never changes them.
 
-    adjacency: neighbouring relation that the user states. None if the user states none.
+    adjacency: adjacency that the user states, if any.
     label: description of the pair in reports, such as `d1 = 0, d2 = 1`.
     """
 
@@ -73,12 +72,8 @@ def stated(pair: NeighbouringPair) -> str:
 
 
 def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
-    """Yield warnings about two inputs whose types or column names differ, since that may be a
-    mistake.
-
-    The first warning is given if the inputs differ in type and neither is null. The second is given
-    if each input has a column that the other lacks, and the names of these columns are similar.
-    """
+    """Yield a warning if two inputs differ in type and neither is null, and one if each has a
+    column that the other lacks and the names of these columns are similar."""
     if d1 is not None and d2 is not None and differ_in_type(d1, d2):
         yield (
             f"d1 is {with_type(d1)}, and d2 is {with_type(d2)}: unless this is meant, give inputs "
@@ -97,11 +92,8 @@ def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
 
 
 def differ_in_type(d1: Any, d2: Any) -> bool:
-    """Return whether two inputs, their records or their columns differ in type.
-
-    Types are, for example, null, text, number, list and array. A missing record or cell counts as
-    equal to every type.
-    """
+    """Return whether two inputs, their records or their columns differ in type, such as null, text,
+    number, list or array. A missing record or cell counts as equal to every type."""
     if _type_name(d1) != _type_name(d2):
         return True
     first, second = dict(_types(d1)), dict(_types(d2))
@@ -178,26 +170,16 @@ def _columns(dataset: Any) -> set[str]:
 
 
 def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return a note, as a tuple, that replacing a record counts as removing one and adding one. The
-    tuple is empty unless d2 equals d1 after one record is replaced, the user states no neighbouring
-    relation, and the claim is for a single record.
-
-    group: number of records in which the inputs may differ, by the claim.
-    """
+    """Return a note that replacing a record counts as removing one and adding one, if d2 equals d1
+    after one record is replaced, the user states no adjacency, and the group is 1; else ()."""
     if pair.adjacency is not None or group > 1:
         return ()
     return (REPLACED,) if _is_replacement(pair.d1, pair.d2) else ()
 
 
 def several_more(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return one warning, as a tuple, if a dataset has at least two records more than the other;
-    else an empty tuple.
-
-    There is no warning if the user states a neighbouring relation, or if the claim is for a group
-    of several records.
-
-    group: number of records in which the inputs may differ.
-    """
+    """Return a warning if a dataset has at least two records more than the other, the user states
+    no adjacency, and the group is 1; else ()."""
     d1, d2 = pair.d1, pair.d2
     if pair.adjacency is not None or group > 1 or not (_has_records(d1) and _has_records(d2)):
         return ()

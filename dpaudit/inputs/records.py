@@ -1,9 +1,5 @@
-"""Convert records of datasets to values that can be compared; equality, digests, and the difference
-of two datasets.
-
-A record is a row of a dataset: an item of a list, or a row of an array or a data frame. Two records
-get equal values only if no mechanism can distinguish them.
-"""
+"""Convert records to values that can be compared; equality, digests, and the difference of two
+datasets. Two records get equal values only if no mechanism can distinguish them."""
 
 from __future__ import annotations
 
@@ -39,8 +35,8 @@ _SIZED = (list, tuple, dict)
 
 
 def records_of(dataset: Any) -> list[Hashable] | None:
-    """Return the records of a dataset as a list of hashable values, which are equal if and only if
-    the records are equal; None if the dataset has no records."""
+    """Return the records of a dataset as hashable values, which are equal if and only if the
+    records are; None if the dataset has no records."""
     if isinstance(dataset, np.ndarray):
         return [comparable(row) for row in dataset.tolist()] if dataset.ndim else None
     if isinstance(dataset, list | tuple):
@@ -56,8 +52,7 @@ def records_of(dataset: Any) -> list[Hashable] | None:
 
 
 def named_records(dataset: Any) -> list[Mapping[Any, Any]] | None:
-    """Return the records of a dataset as a list of mappings from column name to value; None if its
-    columns have no names."""
+    """Return the records as mappings from column name to value; None if columns have no names."""
     frame = as_pandas(dataset)
     if frame is not None:
         return frame.to_dict("records") if frame.ndim == 2 else None
@@ -71,15 +66,14 @@ def named_records(dataset: Any) -> list[Mapping[Any, Any]] | None:
 
 
 def exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[int, int]:
-    """Return (number of records that only the first list has, number of records that only the
-    second list has). The order of records does not matter."""
+    """Return (number of records that only `first` has, number that only `second` has)."""
     ours, theirs = Counter(first), Counter(second)
     return (ours - theirs).total(), (theirs - ours).total()
 
 
 def comparable(value: Any) -> Hashable:
-    """Convert a value to a hashable value for comparisons: the results are equal if and only if the
-    values are equal. Here NaN equals NaN, and 0.0 differs from −0.0."""
+    """Return a hashable value; the results are equal if and only if the values are. Here NaN equals
+    NaN, and 0.0 differs from −0.0."""
     kind = type(value)
     if kind in _PLAIN or (kind is float and value and value == value):  # neither zero nor NaN
         return cast(Hashable, value)
@@ -111,8 +105,7 @@ def is_set(dataset: Any) -> bool:
 
 
 def as_pandas(value: Any) -> Any:
-    """Return the value itself if it is a pandas DataFrame or Series; None for anything else. pandas
-    is never imported."""
+    """Return the value if it is a pandas DataFrame or Series, else None. Never imports pandas."""
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(value, (pandas.DataFrame, pandas.Series)):
         return None
@@ -138,12 +131,9 @@ def are_equal(d1: Any, d2: Any) -> bool:
 
 
 def fingerprint(dataset: Any) -> str | None:
-    """Return a digest of a dataset, by which a change of the dataset is noticed; None if no digest
-    can be computed.
-
-    The digest of an array covers its type, shape and bytes. The digest of a pandas object covers
-    the hash of every row. The digest of any other value covers its pickle.
-    """
+    """Return a digest by which a change of a dataset is noticed, or None: of the type, shape and
+    bytes of an array, the hash of every row of a pandas object, or the pickle of any other
+    value."""
     with suppress(Exception):  # a value that cannot be pickled or hashed has no digest
         digest = hashlib.blake2b(digest_size=16)
         if isinstance(dataset, np.ndarray) and dataset.dtype != object:

@@ -41,11 +41,8 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An import path. The object is imported only when it is needed, perhaps in another process.
-
-    called: whether the path ends with `()`. If so, the imported object is a function, and the value
-    is the result of calling it.
-    """
+    """An import path whose object is imported only when it is needed, perhaps in another process.
+    If `called`, it ends with `()`, and its value is the result of calling the object."""
 
     path: str
     called: bool = False
@@ -54,11 +51,8 @@ class Reference:
         return f"{IMPORT}{self.path}{_CALLED if self.called else ''}"
 
     def value(self, *, calls: bool) -> Any:
-        """Import the object and return it. Raises TargetError, and DatasetError if a call fails.
-
-        calls: whether to call an imported function and return its result, even if `called` is
-        False.
-        """
+        """Return the imported object or, with `calls` or `called`, the result of an imported
+        function. Raises TargetError, and DatasetError if a call fails."""
         target = resolve(self.path)
         if not self.called and not (calls and callable(target)):
             return target
@@ -75,22 +69,15 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inline:
-    """The content of an array or a data frame.
-
-    The object itself is made only when it is needed, perhaps in another process, since only that
-    process may have pandas or Polars.
-
-    form: `pandas` or `polars` for a data frame of this library; `array` or `numpy`, which mean the
-        same, for a NumPy array.
-    data: lists, or a mapping from column name to list.
-    """
+    """The content of an array or a data frame: lists, or a mapping from column name to list. The
+    object itself is made only when it is needed, perhaps in another process, since only that
+    process may have pandas or Polars."""
 
     form: str
     data: Any
 
     def __post_init__(self) -> None:
-        """Raise DatasetError if `data` cannot become an array or data frame of the type `form`, or
-        contains an import path."""
+        """Raise DatasetError if `data` do not suit the form, or contain an import path."""
         if next(_lazy(self.data), None) is not None:
             raise DatasetError(
                 f"{self!r} holds {next(_lazy(self.data))!r}; import the whole object",
@@ -102,26 +89,18 @@ class Inline:
         return f"{{{self.form}: {self.data!r}}}"
 
     def value(self, *, elsewhere: bool) -> Any:
-        """Return the array or the data frame.
-
-        elsewhere: whether to return `Rows` instead of a data frame, from which another process
-        makes the data frame.
-
-        Raises DatasetError for unsuitable data, and if the library of the data frame is missing.
-        """
+        """Return the array or the data frame or, with `elsewhere`, the `Rows` of a data frame.
+        Raises DatasetError for unsuitable data, and if the library of the data frame is missing."""
         if self.form in ARRAYS:
             return array(self.data, repr(self))
         return frame(self.data, self.form, repr(self), elsewhere=elsewhere)
 
 
 def written(value: Any, base: Path | None = None) -> Any:
-    """Replace the notations in a value from YAML or JSON, and return the result. `{tuple: …}`
-    becomes a tuple; `import:module:name` a `Reference`, whose object is imported when it is needed;
-    `{array: …}`, `{pandas: …}` or `{polars: …}` an `Inline`, whose array or data frame is made when
-    it is needed. A value without such notations is returned unchanged.
+    """Replace the notations in a value from YAML or JSON, and return the result.
 
-    base: folder in which relative files of import paths are looked for, after the working
-    directory. None for the working directory alone.
+    `{tuple: …}` becomes a tuple; `import:module:name` a `Reference`; `{array: …}`, `{pandas: …}` or
+    `{polars: …}` an `Inline`. A value without notations is returned unchanged.
 
     Raises DatasetError if a notation has unsuitable data, and TargetError for an invalid import
     path.
@@ -130,9 +109,8 @@ def written(value: Any, base: Path | None = None) -> Any:
 
 
 def with_tuples(value: Any) -> Any:
-    """Replace the notations in a value from YAML or JSON, and return the result: `{tuple: …}`
-    becomes a tuple, `{array: …}` an array, and so on. Texts that begin with `import:` stay texts.
-    Raises DatasetError if the data in a notation do not suit it, as in `{tuple: 1}`."""
+    """Replace the notations in a value from YAML or JSON, except for `import:…`, by tuples, arrays
+    and data frames. Raises DatasetError for unsuitable data, as in `{tuple: 1}`."""
     return resolved(_read(value, str))
 
 
@@ -155,15 +133,9 @@ def _read(value: Any, text: Callable[[str], Any]) -> Any:
 
 
 def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any:
-    """Return a copy of a value in which each `Reference` is replaced by the imported object, and
-    each `Inline` by its array or data frame.
-
-    calls: whether to call imported functions and use their results.
-    elsewhere: whether the process of the mechanism, not this process, makes the data frames. If
-    so, the copy contains their rows (`Rows`).
-
-    Raises the exceptions of `Reference.value` and `Inline.value`.
-    """
+    """Return a copy of a value in which each `Reference` is replaced by the imported object or,
+    with `calls`, by the result of an imported function, and each `Inline` by its array or data
+    frame or, with `elsewhere`, by `Rows`. Raises the exceptions of their `value`."""
     if next(_lazy(value), None) is None:
         return value
     if isinstance(value, Reference):
@@ -222,12 +194,8 @@ def _value_of(form: str, data: Any, text: Callable[[str], Any]) -> Any:
 
 
 class Rows(list[Any]):
-    """The rows of a data frame. The process of the mechanism makes the data frame from them, so
-    that this process does not need the library.
-
-    library: name of the library, `pandas` or `polars`.
-    data: mapping from column name to list, or a list of rows.
-    """
+    """The rows (or columns) of a data frame, which the process of the mechanism makes from them by
+    the library `pandas` or `polars`, so that this process does not need it."""
 
     def __init__(self, library: str, data: Any) -> None:
         super().__init__(_rows_of(data))
@@ -238,17 +206,13 @@ class Rows(list[Any]):
 
     @property
     def recipe(self) -> tuple[str, Any, dict[str, Any]]:
-        """(library, data, options), from which a worker process makes the data frame: the name of
-        the library, the rows or columns, and the keyword arguments of its `DataFrame`."""
+        """(library, data, options), from which a worker process makes the data frame; the options
+        are keyword arguments of its `DataFrame`."""
         return self.package, self.data, dict(_OPTIONS[self.package])
 
 
 def array(value: Any, words: str) -> NDArray[Any]:
-    """Convert a value to an array of numbers, Booleans or strings. Raises DatasetError if that is
-    impossible.
-
-    words: description of the value, for messages.
-    """
+    """Return a value as an array of numbers, Booleans or strings. Raises DatasetError."""
     try:
         converted = np.asarray(value)
     except (ValueError, OverflowError) as error:
@@ -268,17 +232,9 @@ def array(value: Any, words: str) -> NDArray[Any]:
 
 
 def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) -> Any:
-    """Convert a dataset to a data frame.
-
-    dataset: rows (a list of mappings, a list of lists, or a matrix), or columns (a mapping of
-    lists).
-    library: `pandas` or `polars`.
-    words: description of the dataset, for messages.
-    elsewhere: whether to return `Rows` instead, from which the process of the mechanism makes the
-    data frame.
-
-    Raises DatasetError for any other dataset, and if the library is not installed.
-    """
+    """Return a dataset as a data frame of a library or, with `elsewhere`, as `Rows`. A dataset is a
+    list of rows, a matrix, or a mapping of columns. Raises DatasetError for any other dataset, and
+    if the library is not installed."""
     if type(dataset).__module__.partition(".")[0] == library:
         return dataset
     data = _data(dataset, words, LIBRARIES[library])

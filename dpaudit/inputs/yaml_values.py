@@ -1,5 +1,4 @@
-"""Read YAML texts as plain values: without Python objects, without repeated keys, and with the
-numbers and Booleans of YAML 1.2."""
+"""Read YAML texts as plain values, with unique keys and the numbers and Booleans of YAML 1.2."""
 
 from __future__ import annotations
 
@@ -34,18 +33,14 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PlainLoader(_Base):  # type: ignore[misc]  # the C loader if there is one, so the type is Any
-    """PyYAML's safe loader, with the numbers and Booleans of YAML 1.2.
-
-    Values that YAML 1.1 reads as numbers or Booleans, such as `1:30` and `yes`, are read as texts.
-    Dates are texts unless they have the tag `!!timestamp`.
-    """
+    """PyYAML's safe loader, with the numbers and Booleans of YAML 1.2. Others of YAML 1.1, such as
+    `1:30` and `yes`, are texts, and so are dates without the tag `!!timestamp`."""
 
     # PyYAML's own rules for values without quotes are removed, since they follow YAML 1.1.
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def construct_integer(self, node: Any) -> int:
-        """Return the integer in a node, such as 12, 1_000, 0x1F or 0o17. The text 017 is read as
-        17."""
+        """Return the integer in a node, such as 12, 1_000, 0x1F or 0o17; the text 017 is 17."""
         text = node.value.replace("_", "")
         sign, digits = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
         base = {"0x": 16, "0o": 8}.get(digits[:2], 10)
@@ -61,8 +56,7 @@ class PlainLoader(_Base):  # type: ignore[misc]  # the C loader if there is one,
         return value
 
     def construct_truth(self, node: Any) -> bool:
-        """Return the Boolean in a node with the tag `!!bool`. Raises an error for other texts than
-        Booleans."""
+        """Return the Boolean in a node with the tag `!!bool`. Raises an error for other texts."""
         if node.value.lower() not in self.bool_values:
             raise _misfit(node, "true or false")
         return bool(self.bool_values[node.value.lower()])
@@ -110,8 +104,7 @@ for _kind, _pattern, _first in _SCALARS:
 
 
 class YamlError(UsageError):
-    """Raised for a YAML text that cannot be read. line, column: place of the mistake, both from 1.
-    None if unknown."""
+    """Raised for a YAML text that cannot be read, at a line and column from 1, if known."""
 
     def __init__(
         self,
@@ -243,11 +236,7 @@ def _all_nodes(root: Any) -> tuple[list[Any], int]:
 
 
 def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
-    """Yield the strings without quotes among the values of a document; if `keys` is True, among its
-    keys instead.
-
-    node: root of the document. None for an empty document.
-    """
+    """Yield the strings without quotes among the values or, with `keys`, the keys of a document."""
     nodes = [] if node is None else _all_nodes(node)[0]
     pairs = [pair for part in nodes if isinstance(part, yaml.MappingNode) for pair in part.value]
     names = {id(key) for key, _ in pairs}
@@ -259,10 +248,7 @@ def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
 
 def empty_keys(node: Any) -> Iterator[str]:
     """Yield the keys in braces that have no value, such as `a` in `{a}`. In `{a:1}`, YAML reads
-    `a:1` as such a key, since the space after the colon is missing.
-
-    node: root of the document. None for an empty document.
-    """
+    `a:1` as such a key, since the space after the colon is missing."""
     for part in [] if node is None else _all_nodes(node)[0]:
         if isinstance(part, yaml.MappingNode) and part.flow_style:
             for key, value in part.value:

@@ -1,17 +1,12 @@
-"""Candidates: orders of outcomes that scorers propose, with counts of draws by level and input.
+"""Candidates, and how further draws refit them.
 
-`attacks/learning.py` defines *level*, *cell* and *log-ratio*. A candidate says whether counts can
-be smoothed over its levels, and whether counts of further draws refit its order:
+* Bins of a number or of a score keep their order; further draws are added by level.
+* `CellOrder` orders cells by their counts, shrunk, each time that draws were counted.
+* `attacks/counted_sequences.py` refits scores of sequences, `attacks/single_columns.py` the places
+  of labels among numbers.
+* Rare outputs are kept by a `RareTable`, which makes a new candidate.
 
-* Levels that are bins of a number or of a score keep their order; further draws are added by level.
-* `CellOrder` orders single values or whole outputs by their own counts, shrunk towards values that
-  the cells have in common, each time that draws were counted.
-* Scores of sequences are refitted to counts by entry (`attacks/counted_sequences.py`), and labels
-  among numbers are placed again (`attacks/single_columns.py`).
-* The draws of rare outputs are kept by a `RareTable`, which makes a new candidate.
-
-Scorers in `attacks/` make candidates; `attacks/objective.py` compares them;
-`auditing/counted_learning.py` adds counts of further draws.
+`attacks/objective.py` compares candidates; `auditing/counted_learning.py` adds further draws.
 """
 
 from __future__ import annotations
@@ -25,7 +20,14 @@ import numpy as np
 
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels import tuning
-from dpaudit.levels.level_map import CellCounter, FloatArray, Grouped, IntArray, LevelMap, by_group
+from dpaudit.levels.level_map import (
+    CellCounter,
+    FloatArray,
+    GroupedLevels,
+    IntArray,
+    LevelMap,
+    by_group,
+)
 from dpaudit.levels.piecewise_logit import Smoothed, smoothed
 from dpaudit.levels.rule_tables import RuleTable, balanced
 from dpaudit.levels.scores import Scored
@@ -36,9 +38,7 @@ Predictor = Callable[[IntArray], FloatArray]
 
 
 class Scorer(Protocol):
-    """Estimates the likelihood ratio of the two inputs from selection draws, and returns orders of
-    outcomes by the estimate; none if it cannot handle these outcomes.
-    """
+    """Returns candidates for some selection draws; none if it cannot handle these outcomes."""
 
     def __call__(self, selection: SelectionDraws) -> Sequence[Candidate]: ...
 
@@ -50,10 +50,7 @@ class Refit(Protocol):
     def counter(self) -> CellCounter: ...
 
     def after(self, candidate: Candidate, counts: IntArray) -> Candidate:
-        """Return the candidate with further draws.
-
-        counts: (cells, 2), numbers of further draws by cell of `counter` and input.
-        """
+        """Return the candidate with further draws, counted by the cells of `counter`."""
         ...
 
 
@@ -62,17 +59,13 @@ class Candidate:
     """An order of outcomes, in levels from "surely d2" to "surely d1".
 
     attack: name of the scorer, as reports show it.
-    counts: (levels, 2), number of learning draws by level and input; the last level is for outcomes
-        that learning never saw. If the order was fitted to draws in memory, the level of each draw
-        comes from a fit to other draws.
+    counts: (levels, 2), of the learning draws; held out if the order was fitted to draws in memory.
     level_map: returns the map from outcomes to levels, fitted to all learning draws.
-    is_smooth: whether neighbouring levels have similar log-ratios, so that counts can be smoothed
-        over levels: bins of a score, and thresholds on numbers that rarely repeat.
+    is_smooth: whether neighbouring levels have similar log-ratios, as bins of a score have.
     has_many_cells: whether it orders more than a few cells by their raw counts.
     position: (levels - 1,), mean number or score of each level but the last; None: unknown.
     scored: the score of several columns of which levels are bins; None without a score.
-    estimate: expected draws by level and input, from which bounds are predicted in place of
-        `counts`; None if no estimate is better than the counts.
+    estimate: replaces `counts` in predictions of bounds; None if the counts are no worse.
     refit: orders cells again by counts of further draws; None: the order is fixed.
     is_rare: whether it orders rare outputs, whose draws a `RareTable` counts.
     """
@@ -98,10 +91,7 @@ class Candidate:
         return self.is_rare or isinstance(self.refit, CellOrder)
 
     def penalty_of_counts(self, *, is_pure: bool) -> float:
-        """Return the number of standard errors by which a bound predicted from `counts` is lowered.
-
-        is_pure: whether δ = 0.
-        """
+        """Return the standard errors by which a bound predicted from `counts` is lowered."""
         penalty = tuning.PENALTY_ANY_ORDER if self.has_many_cells else tuning.PENALTY
         return penalty + is_pure * tuning.PENALTY_WITHOUT_DELTA
 
@@ -114,9 +104,7 @@ class Candidate:
 
     @cached_property
     def table(self) -> RuleTable:
-        """Expected numbers of right and wrong guesses of every rule, in a sample of the same size
-        as the learning draws.
-        """
+        """The expected right and wrong guesses of every rule among the learning draws."""
         if self.estimate is None:
             return self.table_of_counts
         ordered = balanced(self.estimate.draws, self.counts.sum(axis=0))
@@ -128,9 +116,8 @@ class Candidate:
 
     @cached_property
     def smoothed(self) -> Smoothed:
-        """The counts of all levels but the last, smoothed over levels and scaled as if both inputs
-        had been drawn equally often.
-        """
+        """The counts of all levels but the last, smoothed, as if both inputs had equally many
+        draws."""
         return smoothed(balanced(self.counts[:-1], self.counts.sum(axis=0)), self.position)
 
     @cached_property
@@ -143,10 +130,7 @@ class Candidate:
         return self.level_map() if self.refit is None else self.refit.counter
 
     def add(self, counts: IntArray) -> Candidate:
-        """Return this candidate with further draws.
-
-        counts: (cells, 2), numbers of further draws by cell of `counter` and input.
-        """
+        """Return this candidate with further draws, counted by the cells of `counter`."""
         if self.refit is not None:
             return self.refit.after(self, counts)
         return replace(self, counts=self.counts + counts)
@@ -166,10 +150,7 @@ def fixed(level_map: LevelMap) -> Callable[[], LevelMap]:
 
 
 def by_score(scored: Scored, selection: SelectionDraws, refit: Refit | None = None) -> Candidate:
-    """Return the candidate whose levels are bins of a score.
-
-    scored: the score of the draws `selection`.
-    """
+    """Return the candidate whose levels are bins of the score of the draws `selection`."""
     counts = by_arm(scored.levels, len(scored.edges) + 2, selection.is_d1)
     return Candidate(
         scored.attack,
@@ -186,8 +167,6 @@ def by_score(scored: Scored, selection: SelectionDraws, refit: Refit | None = No
 class CellOrder:
     """Cells that are ordered by their own shrunk log-ratios.
 
-    cells: map from an outcome to its cell.
-    counts: (cells, 2), draws by cell and input; the last cell is for unseen outcomes.
     predictor: predicts the log-ratio of each cell from the counts of all cells, if cells resemble
         each other, such as sequences of entries; None: it is not predicted.
     """
@@ -204,17 +183,14 @@ class CellOrder:
         return replace(self, counts=self.counts + counts).candidate(candidate.attack)
 
     def candidate(self, attack: str) -> Candidate:
-        """Return the candidate that orders the cells by all of their counts.
-
-        attack: name of the scorer, as reports show it.
-        """
+        """Return the candidate that orders the cells by all of their counts."""
         level, expected = self._in_order()
         levels = len(expected)
         group = np.append(level, levels).astype(np.intp)
         return Candidate(
             attack,
             by_group(self.counts, group, levels + 1).astype(np.int64),
-            fixed(Grouped(self.cells, group)),
+            fixed(GroupedLevels(self.cells, group)),
             estimate=ExpectedDraws(expected, is_one_fit=self.predictor is not None),
             refit=self,
         )

@@ -1,7 +1,6 @@
-"""Cells: a division of one column into intervals of numbers, then labels.
+"""Cells of one column: intervals of numbers, then labels.
 
-`make_cells` makes the cells of a column from selection draws without a look at the inputs, so that
-cells cannot overfit. Scorers in `attacks/` count draws by cell and input, give each cell a value (a
+`make_cells` makes them from selection draws. Scorers in `attacks/` give each cell a value (a
 log-ratio or a level), and describe events in words with `Cells.words`.
 """
 
@@ -42,7 +41,6 @@ class Cells:
     """Cells of one column: intervals [edge, next edge) of the numbers in rising order, then a cell
     for each known label, then a cell for all other labels.
 
-    name: name of the column.
     edges: (intervals - 1,), rising.
     values: (intervals,), the value of each interval: its index, its level or its log-ratio.
     label_values: (labels + 1,), the value of each label; the last one is for unknown labels.
@@ -64,14 +62,11 @@ class Cells:
 
     @property
     def says_something(self) -> bool:
-        """Whether the value of at least one cell (interval or label) is not 0. If all values are 0,
-        a score that adds up values of cells can leave these cells out.
-        """
+        """Whether the value of at least one cell is not 0."""
         return bool(self.values.any() or self.label_values.any())
 
     def __call__(self, column: Column) -> NDArray[Any]:
-        """Return, for every entry of the column, the value of its cell (interval of numbers, or
-        label): (size,)."""
+        """Return the value of the cell of every entry of the column: (size,)."""
         if column.codes is None:
             return self.digitise(column.numbers)
         result = self.digitise(np.where(column.codes > 0, 0.0, column.numbers))
@@ -83,8 +78,7 @@ class Cells:
         return np.where(column.codes > 0, by_code[column.codes], result)
 
     def with_values(self, values: NDArray[Any]) -> Cells:
-        """Return the cells with new values. Neighbouring intervals with equal new values become one
-        interval.
+        """Return the cells with new values; neighbouring intervals with equal values are joined.
 
         values: (intervals + labels + 1,), the new value of each cell.
         """
@@ -95,9 +89,8 @@ class Cells:
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         """Return in words the event that an entry lies in a chosen cell, such as `output ≤ 0.13`.
-        Each cell has a value, an integer: its index or its level.
 
-        chosen: a mask over these values. A cell is chosen if the mask is True at its value.
+        chosen: a mask over the values of cells, which are integers: indices or levels.
         """
         phrases = phrases_of(self.name)
         if phrases is not None:
@@ -199,16 +192,13 @@ def make_cells(column: Column, limit: int = MAX_INTERVALS) -> Cells:
 
 def equal_mass_groups(column: Column, groups: int) -> NDArray[np.intp]:
     """Divide the cells of a column into runs of neighbours with about equal numbers of draws.
-    Return the run (0 to `groups` - 1) of every entry: (size,).
-    """
+    Return the run of every entry: (size,), 0 to `groups` - 1."""
     cell = make_cells(column, groups)(column).astype(np.intp)
     return equal_mass_runs(np.bincount(cell), groups)[cell]
 
 
 def frequent_labels(column: Column, least: int, most: int) -> tuple[str, ...]:
-    """Return the labels with at least `least` draws, the most frequent first; at most `most`
-    labels.
-    """
+    """Return at most `most` labels with at least `least` draws, the most frequent first."""
     if column.codes is None:
         return ()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
@@ -255,14 +245,13 @@ def _quantiles(bins: int, draws: int) -> FloatArray:
     return np.concatenate([low, middle, 1 - low[::-1]])
 
 
-def short_edges(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
-    """Return edges between intervals, close to some of the numbers, rounded to few decimals.
+def short_edges(ordered: FloatArray, positions: NDArray[np.int64]) -> FloatArray:
+    """Return edges with few decimals, each close to the number at one of the indices `positions`.
 
     ordered: (draws,), the numbers in rising order.
-    places: indices of the numbers near which edges lie.
     """
-    places = np.unique(np.clip(places, 1, len(ordered) - 1))
-    edges = np.unique(ordered[places])
+    positions = np.unique(np.clip(positions, 1, len(ordered) - 1))
+    edges = np.unique(ordered[positions])
     edges = edges[np.isfinite(edges)]
     if len(edges) < 2:
         return edges
@@ -285,9 +274,8 @@ def _short(edge: float, room: float) -> float:
 
 
 def short_below(number: float, room: float) -> float:
-    """Return a number with few decimals that is below `number` by at most a fifth of `room`;
-    `number` itself if there is no such number.
-    """
+    """Return a number with few decimals that lies below `number` by at most `room` / 5; `number`
+    itself if there is none."""
     with np.errstate(over="ignore", invalid="ignore"):
         result = _short(number, room)
         if result > number:
@@ -330,16 +318,12 @@ def _alternatives(start: str, parts: Sequence[str]) -> str:
 
 
 def shortened(word: str) -> str:
-    """Return a word unchanged or, if it is longer than 60 characters, its first 59 characters and
-    an ellipsis.
-    """
+    """Return a word, cut to 59 characters and an ellipsis if it has more than 60."""
     return word if len(word) <= 60 else f"{word[:59]}…"
 
 
 def none_of(labels: Sequence[str]) -> str:
-    """Return the words for an output that has none of these labels, such as `not 1` or `neither 1
-    nor a raised KeyError`.
-    """
+    """Return the words for an output without these labels, as `neither 1 nor a raised KeyError`."""
     words = [
         f"a raised {label.removeprefix(RAISED)}" if label.startswith(RAISED) else shortened(label)
         for label in labels

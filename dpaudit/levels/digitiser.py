@@ -1,9 +1,8 @@
 """Find the interval of each number, several times faster than by binary search.
 
-A `Digitiser` maps a number to the small integer of its interval. `cells.py` and `scores.py` call it
-for each outcome that is scored or counted, so it is the inner loop of certification. With few edges
-it compares each number with each edge; with many numbers and edges it looks intervals up in a grid
-of equal cells.
+This is the inner loop of certification: `cells.py` and `scores.py` call a `Digitiser` for each
+outcome. With few edges it compares each number with each edge; otherwise it looks intervals up in a
+grid of equal cells.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Digitiser:
     values: NDArray[Any]
     # Holds the grid once it is made, at the first long call: an empty list, [grid], or [None] if no
     # grid is possible.
-    _grids: list[_Grid | None] = field(default_factory=list, init=False, repr=False)
+    _grids: list[_EdgeGrid | None] = field(default_factory=list, init=False, repr=False)
 
     def __call__(self, numbers: FloatArray) -> NDArray[Any]:
         """Return, for every number, the small integer `values[k]`, where k is the index of the
@@ -57,10 +56,7 @@ class Digitiser:
         return grid.look_up(numbers, self.edges, self.values)
 
     def tally(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
-        """Return how many of the numbers are mapped to each of the values 0, 1, …: (values,).
-
-        values: the number of possible values.
-        """
+        """Return how many of the numbers are mapped to each of 0, …, `values` - 1: (values,)."""
         if len(self.edges) > _MAX_COMPARED_EDGES:
             total = np.zeros(values, dtype=np.int64)
             piece = CACHE_FLOATS // 4  # a lookup has several intermediate results
@@ -76,7 +72,7 @@ class Digitiser:
             np.int64
         )
 
-    def _grid(self, numbers: int) -> _Grid | None:
+    def _grid(self, numbers: int) -> _EdgeGrid | None:
         """Return the grid for fast look-up; None if a binary search is faster."""
         if not self._grids:
             # If there are fewer numbers than the look-up grid would have cells, making the grid
@@ -103,13 +99,11 @@ class Digitiser:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Grid:
-    """A grid for fast look-up of the interval between two edges that a number lies in. Its cells
-    have equal width, from the first edge to the last.
+class _EdgeGrid:
+    """A grid for fast look-up of the interval between two edges. Its cells have equal width.
 
-    The cell of a number is a monotone function of the number, rounding included. So a number lies
-    below every edge of a later cell and above every edge of an earlier cell, and has to be compared
-    only with the edges in its own cell.
+    The cell of a number is a monotone function of the number, rounding included. So a number is
+    compared only with the edges in its own cell.
 
     scale, shift: a number x is in cell floor(scale · x + shift), clipped to the grid.
     edges: (depth, cells), the edges in each cell, rising; filled up with infinity where a cell has
@@ -147,7 +141,7 @@ def _cell(numbers: FloatArray, scale: float, shift: float, cells: int) -> NDArra
     return position.astype(np.intp)
 
 
-def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:
+def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _EdgeGrid | None:
     if len(edges) <= _MAX_COMPARED_EDGES or not np.isfinite(edges).all():
         return None
     cells = _CELLS_PER_EDGE * len(edges)
@@ -165,4 +159,4 @@ def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:
     result = np.where(inside > nth, edges[np.minimum(below + nth, len(edges) - 1)], np.inf)
     every = values[np.minimum(below + np.arange(depth + 1)[:, None], upto)]
     crowded = inside > depth
-    return _Grid(scale, shift, result, every.T.ravel(), crowded if crowded.any() else None)
+    return _EdgeGrid(scale, shift, result, every.T.ravel(), crowded if crowded.any() else None)

@@ -1,9 +1,7 @@
 """Level maps: fixed functions from outcomes to levels, and helpers that count and cut.
 
-A level is one of at most 64 groups of outcomes, ordered from "surely d2" to "surely d1"; one more
-level is for outcomes of a kind that learning never saw. Scorers in `attacks/` make level maps;
-certification counts draws by level and input. The helpers divide draws into folds, compute
-log-ratios of counts, and cut an order of cells into levels.
+Scorers in `attacks/` make level maps; certification counts draws with them. The helpers divide
+draws into folds, compute log-ratios of counts, and cut an order of cells into levels.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ HALF = FOLDS // 2
 
 
 class CellCounter(Protocol):
-    """A fixed counter of outcomes by cell; it can be pickled. Cells may
-    overlap: an outcome may count in several cells.
+    """A fixed counter of outcomes by cell, which may overlap; it can be pickled.
 
     levels: number of cells.
     """
@@ -40,16 +37,14 @@ class CellCounter(Protocol):
     def levels(self) -> int: ...
 
     def tally(self, outcomes: Outcomes) -> IntArray:
-        """Return the number of outcomes in each cell: (levels,), where `levels` is the number of
-        cells."""
+        """Return the number of outcomes in each cell: (levels,)."""
         ...
 
 
 class LevelMap(CellCounter, Protocol):
     """A fixed map from outcomes to levels; it can be pickled.
 
-    levels: number of levels. The last level is for outcomes of a kind that learning never saw, and
-        has no place in the order.
+    levels: number of levels, the last one included.
     """
 
     @property
@@ -60,33 +55,27 @@ class LevelMap(CellCounter, Protocol):
         ...
 
     def tally(self, outcomes: Outcomes) -> IntArray:
-        """Return the number of outcomes at each level: (levels,). Outcomes are mapped in pieces, so
-        that arrays stay in the processor's cache.
-        """
+        """Return the number of outcomes at each level: (levels,). It works in pieces that fit into
+        the processor's cache."""
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
             counts += np.bincount(self(piece), minlength=self.levels)
         return counts
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        """Return in words the event that an outcome has one of the chosen levels.
-
-        chosen: (levels,), True for a chosen level.
-        """
+        """Return in words the event of the levels of a mask `chosen`, (levels,)."""
         ...
 
     def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int] | None:
-        """Return (values, intervals): how many values and intervals make up the event that an
-        outcome has one of the chosen levels; None if it is not about the output or one coordinate.
-        """
+        """Return (values, intervals), the numbers of both that make up the event of the chosen
+        levels; None if it is not about the output or one coordinate."""
         return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grouped(LevelMap):
-    """A level map whose levels are unions of the levels of another map.
+class GroupedLevels(LevelMap):
+    """A level map whose levels are unions of the levels of the map `cells`.
 
-    cells: the other map.
     group: (cells.levels,), the new level of each level of `cells`.
     """
 
@@ -119,71 +108,52 @@ def pieces(outcomes: Outcomes) -> Iterator[Outcomes]:
 
 
 def by_input(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the number of outcomes by cell and input: (cells, 2), d1 first.
-
-    counter: counts outcomes by cell.
-    is_d1: (size,), whether each outcome was made on d1.
-    """
+    """Return the counts of outcomes, (cells, 2), where `is_d1`, (size,), tells their inputs."""
     tallies = (counter.tally(outcomes.take(np.flatnonzero(arm))) for arm in (is_d1, ~is_d1))
     return np.stack(list(tallies), axis=1)
 
 
 def is_continuous(numbers: FloatArray) -> bool:
-    """Return whether numbers rarely repeat: more than half of the first 2,000 numbers are
-    distinct.
-    """
+    """Return whether more than half of the first 2,000 numbers are distinct."""
     some = numbers[:2_000]
     return len(np.unique(some)) > len(some) / 2
 
 
 @functools.lru_cache(maxsize=4)
 def folds(size: int) -> IntArray:
-    """Return the fold of each of `size` draws: 0, 1, 2, 3, 4, 0, 1, … (The order of draws carries
-    no information.)
-    """
+    """Return the fold of each of `size` draws: 0, 1, 2, 3, 4, 0, 1, …"""
     result = np.arange(size) % FOLDS
     # Read-only, since the array is cached and shared by all callers.
     result.flags.writeable = False
     return result
 
 
-def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Count draws by fold, index and input: (folds, places, 2).
+def by_fold(indices: NDArray[np.integer], size: int, is_d1: NDArray[np.bool_]) -> IntArray:
+    """Count draws by fold, index and input: (folds, size, 2).
 
-    place: (draws,), an index below `places` for each draw, such as the index of its cell.
-    is_d1: (draws,), whether each draw was made on d1.
+    indices: (draws,), an index below `size` for each draw, such as its cell.
     """
-    counts = by_arm(folds(len(place)) * places + place, FOLDS * places, is_d1)
-    return counts.reshape(FOLDS, places, 2)
+    counts = by_arm(folds(len(indices)) * size + indices, FOLDS * size, is_d1)
+    return counts.reshape(FOLDS, size, 2)
 
 
 def training_counts(counts: IntArray) -> IntArray:
-    """Return the numbers of draws that each fit is made from: (fits, …). First there is a fit for
-    each fold, made from the draws outside of this fold; then a fit to all draws, a fit to the first
-    half of the folds, and a fit to the second half.
-
-    counts: (folds, …), number of draws by fold.
-    """
+    """Return the counts that each fit is made from, (fits, …), from counts by fold, (folds, …)."""
     total = counts.sum(axis=0)
     halves = counts[:HALF].sum(axis=0), counts[HALF:].sum(axis=0)
     return np.stack([*(total - counts), total, *halves])
 
 
 def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatArray) -> FloatArray:
-    """Return log-ratios of the two inputs, smoothed by adding ½ to each count.
-
-    counts: (…, 2), draws of d1 and of d2 in a cell.
-    arms: (…, 2), all draws of d1 and of d2.
-    """
+    """Return log-ratios, with ½ added to each count. Both arrays are (…, 2)."""
     log_counts = np.log(counts + 0.5)
     return np.asarray(log_counts[..., 0] - log_counts[..., 1] - even_odds(arms), dtype=float)
 
 
 def larger_for_d1(counts: IntArray) -> bool:
-    """Return whether numbers drawn on d1 are mostly larger than numbers drawn on d2, by the
-    Mann-Whitney statistic.
+    """Return whether numbers on d1 are mostly larger than on d2, by the Mann-Whitney statistic.
 
-    counts: (cells, 2), draws by interval of numbers, in rising order, and by input.
+    counts: by interval of numbers, in rising order.
     """
     below = np.cumsum(counts, axis=0) - counts
     d1_larger, d2_larger = (counts * below[:, ::-1]).sum(axis=0)
@@ -193,32 +163,25 @@ def larger_for_d1(counts: IntArray) -> bool:
 def by_group(
     draws: FloatArray | IntArray, group: NDArray[np.integer], groups: int = 0
 ) -> FloatArray:
-    """Return sums of draws over groups of cells: (number of groups, 2).
+    """Return sums of draws over groups of cells: (groups, 2).
 
-    draws: (cells, 2), by cell and input.
     group: (cells,), the group of each cell.
-    groups: least number of groups in the result, since the last groups may be empty.
+    groups: least number of groups in the result; the last ones may be empty.
     """
     arms = [np.bincount(group, weights=arm, minlength=groups) for arm in draws.T]
     return np.stack(arms, axis=1).astype(np.float64)
 
 
 def equal_mass_runs(masses: FloatArray | IntArray, runs: int) -> NDArray[np.intp]:
-    """Divide ordered cells into runs of neighbours with about equal numbers of draws. Return the
-    run of each cell, from 0 to `runs` - 1: (cells,).
-
-    masses: (cells,), draws by cell.
-    """
+    """Divide ordered cells into runs of neighbours with about equal `masses` of draws. Return the
+    run of each cell: (cells,), 0 to `runs` - 1."""
     middle = np.cumsum(masses) - masses / 2
     run = np.minimum((middle * runs / max(1, masses.sum())).astype(np.intp), runs - 1)
     return np.asarray(run)
 
 
 def even_odds(arms: NDArray[np.integer | np.floating]) -> FloatArray:
-    """Return the log-odds of d1 in a cell with log-ratio 0, smoothed by adding 1 to each count.
-
-    arms: (…, 2), all draws of d1 and of d2.
-    """
+    """Return the log-odds of d1 at log-ratio 0, with 1 added to the draws of each input."""
     return np.asarray(np.log((arms[..., 0] + 1) / (arms[..., 1] + 1)), dtype=float)
 
 
@@ -232,7 +195,7 @@ _TAIL_EDGES, _TAIL_EDGES_OF_MANY = 16, 20
 @functools.lru_cache(maxsize=64)
 def tail_refined(smallest: float) -> FloatArray:
     """Return the 63 quantiles that cut an order into 64 levels: evenly spaced from 0.05 to 0.95,
-    geometrically spaced in both tails.
+    geometrically in both tails.
 
     smallest: the smallest quantile, four draws as a share of all draws; at most 0.04.
     """
@@ -249,13 +212,11 @@ def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
     """Divide cells into levels. Return the level of every cell under every fit, (fits, cells), and
     the number of levels.
 
-    scores: (fits, cells), the score of each cell under each fit. The last fit, to all draws,
-        decides where levels are cut.
-    masses: (cells,), number of draws in each cell; may be 0 for all.
+    Cells with equal scores are on one level. All fits are cut at the same shares of the draws:
+    their scores may have different scales, but their ranks are comparable.
 
-    Cells with equal scores are on one level, and a cell with many draws may be a level by itself.
-    All fits are cut at the same shares of the draws: the scores of two fits may have different
-    scales, but their ranks are comparable.
+    scores: (fits, cells); the fit to all draws, the last, decides where levels are cut.
+    masses: (cells,), number of draws in each cell; may be 0 for all.
     """
     starts, ends = _mass_ranges(scores, masses)
     middles = (starts + ends) / 2
@@ -267,14 +228,10 @@ def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
 
 
 def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
-    """Return the number of draws by level and input, (levels + 1, 2). The level of a draw is the
-    level of its cell under the fit to all other folds, so the draw did not influence its own level.
-    The last level is for unseen outcomes.
+    """Return the counts of draws by held-out level, (levels + 1, 2), the last for unseen outcomes.
 
     level: (folds, cells), for each fold, the level of each cell under the fit to all other folds.
-    counts: (folds, cells + 1, 2), draws by fold, cell and input; the last cell is for unseen
-        outcomes.
-    levels: number of levels, without the last.
+    counts: (folds, cells + 1, 2); the last cell is for unseen outcomes.
     """
     index = np.append(level, np.full((len(level), 1), levels), axis=1).ravel()
     total = np.zeros((levels + 1, 2), dtype=np.int64)

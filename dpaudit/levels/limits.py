@@ -1,6 +1,4 @@
-"""Limits on time, memory and arithmetic that several modules share. The tuned constants, which
-decide which rule (guess of the input from the output) is tested, are in `tuning.py`.
-"""
+"""Limits on time, memory and arithmetic that several modules share."""
 
 # Limits on columns and on values of outcomes: the constants down to the next heading.
 
@@ -21,8 +19,8 @@ MAX_SUM_CELLS = 32
 # get a cell each.
 FEW_VALUES = 8
 # Outcomes count as having few distinct values (at most `FEW_VALUES`) only if there are this many
-# draws per value on average. A state of a sequence (a summary of the earlier entries) also needs
-# this number of draws; rarer states are merged into one.
+# draws per value on average. A state of a sequence also needs this number of draws; rarer states
+# are merged into one.
 DRAWS_PER_VALUE = 50
 # A value repeats if at least this number of draws have it.
 MIN_REPEATS = 2

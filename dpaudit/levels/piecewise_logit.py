@@ -1,11 +1,9 @@
-"""Smoothing of counts over ordered levels.
+"""Smooth counts over ordered levels.
 
 In raw counts, by luck, some part of a flat tail always looks more informative than the rest of it.
-So the log-odds of d1 by level are fitted as a sum of ramps. A ramp is flat, then linear between two
-levels, then flat again; Laplace noise gives a single ramp. If levels are bins of a score, a further
-term may be a multiple of the mean score of the level; it is used if it improves the fit. Callers
-are `candidates.py` (`smoothed`) and the sums over columns in `attacks/additive.py` (`log_odds`).
-Symbols: docs/method.md §5, *Ordered bins*.
+So the log-odds of d1 by level are fitted as a sum of ramps: flat, then linear between two levels,
+then flat again. Laplace noise gives a single ramp. For bins of a score, a multiple of the mean
+score may join the sum. Symbols: docs/method.md §5, *Ordered bins*.
 """
 
 from __future__ import annotations
@@ -58,10 +56,8 @@ _MAX_STEP = 3.0
 class Smoothed:
     """Smoothed counts by level.
 
-    draws: (levels, 2), expected draws of d1 and of d2; at each level, their sum is the number of
-        draws there.
-    follows_score: whether the fitted log-odds of d1 have a multiple of the score as a term
-        (`position` of `smoothed`), in addition to ramps.
+    draws: (levels, 2), expected draws; at each level, their sum is the number of draws there.
+    follows_score: whether a multiple of the score is a term of the log-odds.
     log_likelihood: log-likelihood minus the cost of the terms, in nats.
     """
 
@@ -74,14 +70,8 @@ def smoothed(
     counts: NDArray[np.int64] | FloatArray,
     position: FloatArray | None = None,
 ) -> Smoothed:
-    """Smooth counts over levels. Return the better of two fits of the log-odds
-    of d1: a sum of ramps, or a sum of ramps and a multiple of `position`. Better means a larger
-    log-likelihood minus the cost of the terms.
-
-    counts: (levels, 2), ordered from d2 to d1.
-    position: (levels,), a quantity, such as a score, that log-odds may be a multiple of; None: only
-        the first fit.
-    """
+    """Smooth counts over levels by a sum of ramps, or by ramps and a multiple of `position`,
+    (levels,): the fit with the larger log-likelihood minus the cost of its terms."""
     if len(counts) < 2:
         return Smoothed(counts.astype(np.float64), follows_score=False, log_likelihood=-np.inf)
     log_odds, worth, follows = _best_fit(counts, position)
@@ -90,8 +80,7 @@ def smoothed(
 
 
 def log_odds(counts: NDArray[np.int64]) -> FloatArray:
-    """Return smoothed log-odds of d1 by level, for several arrays of counts: (…, levels). The
-    log-odds of each array are a sum of ramps: functions that are flat, then linear, then flat.
+    """Return log-odds of d1 by level, each array smoothed to a sum of ramps: (…, levels).
 
     counts: (…, levels, 2), ordered from d2 to d1.
     """
@@ -121,8 +110,7 @@ def _best_fit(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ramps:
-    """All ramps over some levels. Ramp r is 0 up to level start[r], rises linearly, and is 1 from
-    level end[r] on.
+    """All ramps. Ramp r is 0 up to level start[r], rises linearly, and is 1 from level end[r] on.
 
     rise: (levels, ramps), the height of each ramp at each level.
     squared: rise².
@@ -156,12 +144,10 @@ def _ramps(levels: int) -> _Ramps:
 
 
 class _Fits:
-    """Logistic regressions of the input on functions of the level (terms), one for each array of
-    counts. All are fitted together, by calling the object once.
+    """Logistic regressions of the input on terms, one for each array of counts, fitted together.
 
-    Terms are added one at a time: each time, the term that raises the likelihood most. Terms are
-    ramps, a constant and, if given, the position. All regressions that still grow have the same
-    number of terms, so that one array holds them.
+    Terms are ramps, a constant and, if given, the position. Each step adds the term that raises the
+    likelihood most, so all regressions that still grow have equally many terms.
     """
 
     def __init__(
@@ -172,12 +158,12 @@ class _Fits:
     ) -> None:
         """Prepare the regressions, one for each array of counts; `position` is for one only."""
         self._ramps = ramps
-        self._ahead = counts[..., 0].astype(np.float64)
+        self._d1_draws = counts[..., 0].astype(np.float64)
         self._draws = counts.sum(axis=2).astype(np.float64)
         fits, levels = self._draws.shape
         self._plain_terms = np.ones((1, levels))
         if position is not None:
-            along = _centred(position, self._ahead[0], self._draws[0])
+            along = _centred(position, self._d1_draws[0], self._draws[0])
             usual = np.sqrt((self._draws[0] @ along**2) / max(1.0, self._draws.sum()))
             self._plain_terms = np.stack([along / max(float(usual), TINY), self._plain_terms[0]])
         # State of the regressions that may still get terms. `_growing`: their indices. `_terms`:
@@ -197,16 +183,16 @@ class _Fits:
             grows = self._grow(fitted)
             for index in np.flatnonzero(~grows):
                 fit, (terms, heights, chosen) = growing[index], (part[index] for part in parts)
-                ahead, draws = self._ahead[fit], self._draws[fit]
-                result[fit] = _averaged(self._ramps, ahead, draws, chosen, terms, heights)
+                d1_draws, draws = self._d1_draws[fit], self._draws[fit]
+                result[fit] = _averaged(self._ramps, d1_draws, draws, chosen, terms, heights)
                 costs = 1 + tuning.GAIN_OF_CHOICE * (chosen[:, 0] >= 0)
-                worth[fit] = _likelihoods(ahead, draws, fitted[index]) - costs.sum()
+                worth[fit] = _likelihoods(d1_draws, draws, fitted[index]) - costs.sum()
         return result, worth
 
     def _grow(self, fitted: FloatArray) -> NDArray[np.bool_]:
         """Add to each regression the term that raises its likelihood most; return which grew."""
-        ahead, draws = self._ahead[self._growing], self._draws[self._growing]
-        (ramp, offset, by_ramp), (other_term, by_other) = self._scores(ahead, draws, fitted)
+        d1_draws, draws = self._d1_draws[self._growing], self._draws[self._growing]
+        (ramp, offset, by_ramp), (other_term, by_other) = self._scores(d1_draws, draws, fitted)
         best = np.full(len(ramp), -np.inf)
         heights = np.zeros((len(ramp), self._heights.shape[1] + 1))
         term, chosen = np.ones_like(fitted), np.tile([-1.0, 0.0], (len(ramp), 1))
@@ -221,9 +207,9 @@ class _Fits:
         ):
             some = np.flatnonzero(score > tuning.GAIN_OF_RAMP)
             terms = np.concatenate([self._terms[some], tried[some][:, :, None]], axis=2)
-            result = _maximised(ahead[some], draws[some], terms, self._heights[some])
-            gain = _likelihoods(ahead[some], draws[some], _products(terms, result))
-            gain -= _likelihoods(ahead[some], draws[some], fitted[some])
+            result = _maximised(d1_draws[some], draws[some], terms, self._heights[some])
+            gain = _likelihoods(d1_draws[some], draws[some], _products(terms, result))
+            gain -= _likelihoods(d1_draws[some], draws[some], fitted[some])
             better = gain - cost > best[some]
             here = some[better]
             best[here], heights[here] = (gain - cost)[better], result[better]
@@ -237,11 +223,11 @@ class _Fits:
         return is_enough
 
     def _scores(
-        self, ahead: FloatArray, draws: FloatArray, fitted: FloatArray
+        self, d1_draws: FloatArray, draws: FloatArray, fitted: FloatArray
     ) -> tuple[tuple[Indices, FloatArray, FloatArray], tuple[Indices, FloatArray]]:
         """Return the best ramp, and the best other term, of each fit by the score statistic."""
         share = probability(fitted)
-        left, weight = ahead - draws * share, draws * share * (1 - share) + TINY
+        left, weight = d1_draws - draws * share, draws * share * (1 - share) + TINY
         rise, total = self._ramps.rise, left.sum(axis=1)
         slope, bend = _with_ramps(left, rise), _with_ramps(weight, self._ramps.squared)
         along, mass = _with_ramps(weight, rise), weight.sum(axis=1)
@@ -293,12 +279,12 @@ def _products(terms: FloatArray, heights: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("blk,bk->bl", terms, heights))
 
 
-def _likelihoods(ahead: FloatArray, draws: FloatArray, fitted: FloatArray) -> FloatArray:
-    return np.asarray((ahead * fitted - draws * softplus(fitted)).sum(axis=-1))
+def _likelihoods(d1_draws: FloatArray, draws: FloatArray, fitted: FloatArray) -> FloatArray:
+    return np.asarray((d1_draws * fitted - draws * softplus(fitted)).sum(axis=-1))
 
 
 def _maximised(
-    ahead: FloatArray, draws: FloatArray, terms: FloatArray, heights: FloatArray
+    d1_draws: FloatArray, draws: FloatArray, terms: FloatArray, heights: FloatArray
 ) -> FloatArray:
     """Return the coefficients with the largest likelihood, (fits, terms), by Newton's method."""
     result = np.column_stack([heights, np.zeros(len(heights))])
@@ -310,7 +296,7 @@ def _maximised(
         share = probability(_products(design, result[unfinished]))
         weight = draws[unfinished] * share * (1 - share) + TINY
         bend = np.einsum("blj,blk->bjk", design, weight[:, :, None] * design)
-        slope = np.einsum("blk,bl->bk", design, ahead[unfinished] - draws[unfinished] * share)
+        slope = np.einsum("blk,bl->bk", design, d1_draws[unfinished] - draws[unfinished] * share)
         step = np.linalg.solve(bend + 1e-6 * np.eye(design.shape[2]), slope[:, :, None])[:, :, 0]
         result[unfinished] += np.clip(step, -_MAX_STEP, _MAX_STEP)
         unfinished = unfinished[np.abs(step).max(axis=1) >= STEP_TOLERANCE]
@@ -319,7 +305,7 @@ def _maximised(
 
 def _averaged(
     ramps: _Ramps,
-    ahead: FloatArray,
+    d1_draws: FloatArray,
     draws: FloatArray,
     chosen: FloatArray,
     terms: FloatArray,
@@ -336,7 +322,7 @@ def _averaged(
         )
         nearby = ramps.rise[:, near] + offset
         fits = (fitted - height * rise)[:, None] + height * nearby
-        likelihood = ahead @ fits - draws @ softplus(fits)
+        likelihood = d1_draws @ fits - draws @ softplus(fits)
         weight = np.exp(likelihood - likelihood.max())
         # Ramps near the chosen ramp are averaged with their likelihoods as weights. Likelihoods
         # below a thousandth of the largest count as 0. So the mean is exactly flat where the likely
@@ -346,11 +332,11 @@ def _averaged(
     return np.asarray(total)
 
 
-def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> FloatArray:
+def _centred(position: FloatArray, d1_draws: FloatArray, draws: FloatArray) -> FloatArray:
     """Add a constant to `position`, so that it predicts the observed number of draws of d1."""
     for _ in range(NEWTON_STEPS):
         share = probability(position)
-        step = float((ahead - draws * share).sum() / max(TINY, draws @ (share * (1 - share))))
+        step = float((d1_draws - draws * share).sum() / max(TINY, draws @ (share * (1 - share))))
         position = position + np.clip(step, -_MAX_STEP, _MAX_STEP)
         if abs(step) < STEP_TOLERANCE:
             break

@@ -1,12 +1,10 @@
-"""Smoothing of log-ratios along rows of places, where neighbours may have similar log-ratios.
+"""Smooth log-ratios along rows of places, such as the entries of sequences.
 
-A place is, for example, an entry of a sequence; a row is a list of related places. Noise with one
-distribution everywhere gives log-ratios that stay constant over a stretch of places, or change
-linearly along it (drift), and jump at its end. The probability of a jump, the values after a jump,
-and the share of drifting stretches are learned from all rows together by EM. The estimate is the
-mean over all divisions of the rows into stretches. Where every place has a log-ratio of its own,
-the jump probability goes to 1, and neighbours have no influence. `attacks/sequences.py` calls
-`expected`.
+Noise with one distribution everywhere gives log-ratios that are constant over a stretch of places,
+or change linearly along it (drift), and jump at its end. The jump probability, the values after a
+jump, and the share of drifting stretches are learned from all rows together by EM. The estimate is
+the mean over all divisions into stretches. Where every place has a log-ratio of its own, the jump
+probability goes to 1, and neighbours have no influence.
 """
 
 from __future__ import annotations
@@ -38,13 +36,11 @@ Places = NDArray[np.intp]
 
 
 def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> FloatArray:
-    """Smooth log-ratios along rows of places, such as the entries of sequences. Return the expected
-    log-ratio of every place: (fits, places).
+    """Return the expected log-ratio of every place, smoothed along rows: (fits, places).
 
     estimates: (fits, places), estimated log-ratios with normal errors.
-    variance: (fits, places), variances of these errors; infinite where nothing is known.
-    rows: (rows, length), the indices of the places in each row, in order. A row is a list of
-        related places; a short row is filled up with -1.
+    variance: (fits, places), of these errors; infinite where nothing is known.
+    rows: (rows, length), the indices of the places in each row; a short row ends in -1.
     """
     if estimates.shape[1] == 0:
         return estimates
@@ -73,15 +69,12 @@ def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretches:
-    """All possible stretches in rows of places, such as the entries of sequences. A stretch is a
-    run of at most 32 consecutive places, with a jump of the log-ratios at either end and none
-    between. Stretches are sorted by the index of their last place within its row.
+    """All stretches of at most 32 consecutive places, sorted by their last index within the row.
 
     rows, lengths: the rows, the longest first, and the number of places in each.
-    row, start, end: for each stretch, the index of its row, and the indices of its first and last
-        place within the row.
-    ending: for each index within a row: the slice of the stretches that end at this index, in any
-        row, and the number of rows that are long enough to have this index.
+    row, start, end: for each stretch, its row, and its first and last index within the row.
+    ending: for each index within a row, the slice of the stretches that end there, in any row, and
+        the number of rows that have this index.
     """
 
     rows: IntArray
@@ -149,12 +142,12 @@ class _Stretches:
             here = before[:, :having, max(0, end + 1 - _MAX_STRETCH) : end + 1]
             here = here + worth[:, ending].reshape(here.shape)
             before[:, :having, end + 1] = np.logaddexp.reduce(here, axis=2) + jumps
-        behind = np.full((fits, rows, length + 1), -np.inf)
+        remaining = np.full((fits, rows, length + 1), -np.inf)
         for end in range(length - 1, -1, -1):
             ending, having = self.ending[end]
             is_last = self.lengths[:having] == end + 1
-            next_one = np.where(is_last, 0.0, behind[:, :having, end + 1] + jumps)
-            here = behind[:, :having, max(0, end + 1 - _MAX_STRETCH) : end + 1]
+            next_one = np.where(is_last, 0.0, remaining[:, :having, end + 1] + jumps)
+            here = remaining[:, :having, max(0, end + 1 - _MAX_STRETCH) : end + 1]
             after[:, ending] = np.repeat(next_one, here.shape[2], axis=1)
             np.logaddexp(
                 here, worth[:, ending].reshape(here.shape) + next_one[:, :, None], out=here
@@ -166,12 +159,9 @@ class _Stretches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihoods:
-    """Likelihoods of all stretches. A stretch has two hypotheses. If it is constant, its places
-    have equal log-ratios; if it is drifting, log-ratios change linearly from place to place. Each
-    hypothesis has one likelihood for each value of a grid: the log-ratio in the middle of the
-    stretch is set to this value.
+    """Likelihoods of all stretches, constant or drifting, by the log-ratio in the middle.
 
-    best: (fits, stretches), the largest of these log-likelihoods for each stretch.
+    best: (fits, stretches), the largest log-likelihood of each stretch.
     relative: (fits, stretches, 2, grid), the likelihood if the stretch is constant (index 0) or
         drifting (index 1), divided by the largest likelihood of the stretch.
     drift: (fits, stretches, grid), for a drifting stretch, the expected change of the log-ratio

@@ -1,12 +1,8 @@
-"""The frozen result of learning.
+"""Portfolios, and the other results of learning.
 
-A portfolio has up to three rules, a main rule and side rules, which share their levels. At each
-level, a rule guesses d1, guesses d2 or abstains. `Learned` is a portfolio with the beliefs to bet
-on and a record of the attacks that were tried. `SingleOutputs` takes the place of rules for the
-probabilistic definition of DP.
-
-`attacks/rules.py` makes portfolios; `auditing/` counts draws by their levels.
-`attacks/learning.py` defines all terms.
+`Learned` is a portfolio with the beliefs to bet on and a record of the attacks that were tried.
+`SingleOutputs` takes the place of rules for probabilistic DP. `attacks/rules.py` makes portfolios;
+`auditing/` counts draws by their levels.
 """
 
 from __future__ import annotations
@@ -33,14 +29,12 @@ if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointLevels(LevelMap):
-    """Level map of a portfolio of rules. If all side rules abstain, an outcome has its level of the
-    main rule. Otherwise it has one of the additional levels; each stands for a combination of
-    guesses of all rules. So the level of an outcome determines the guess of every rule.
+    """The levels of a portfolio. An outcome at which all side rules abstain has its level of the
+    main rule; any other has an extra level, one for each combination of guesses.
 
     main, main_guesses: the level map of the main rule, and its guess at each level, (main levels,).
     sides: for each side rule, its level map and its guess at each of its levels.
-    extra: (extra levels, rules), the guesses of all rules at the additional levels, main rule
-        first.
+    extra: (extra levels, rules), the guesses of all rules at the extra levels, main rule first.
     """
 
     main: LevelMap
@@ -52,13 +46,7 @@ class JointLevels(LevelMap):
     def of(
         cls, main: LevelMap, guesses: IntArray, sides: Sequence[tuple[LevelMap, IntArray]]
     ) -> JointLevels:
-        """Return the level map of a portfolio, made from a main rule and side rules. The level
-        that it gives to an outcome determines the guess of every rule.
-
-        main: the level map of the main rule.
-        guesses: (main levels,), the guesses of the main rule.
-        sides: for each side rule, its level map and its guesses.
-        """
+        """Return the levels of a portfolio of a main rule and side rules, each with its guesses."""
         values_of_rules = [
             np.unique(values).tolist()
             for values in (guesses, *(side_guesses for _, side_guesses in sides))
@@ -74,9 +62,7 @@ class JointLevels(LevelMap):
         return self.main.levels + len(self.extra)
 
     def guesses(self) -> IntArray:
-        """Return the guess of every rule at every level of the portfolio: (rules, levels), 1 for
-        d1, -1 for d2, 0 for none.
-        """
+        """Return the guess of every rule at every level: (rules, levels)."""
         usual = np.zeros((1 + len(self.sides), self.main.levels), dtype=np.int64)
         usual[0] = self.main_guesses
         return np.concatenate([usual, self.extra.T], axis=1)
@@ -109,19 +95,16 @@ OTHER_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One rule of the distinguishing game: at every level it guesses d1 (1), guesses d2 (-1) or
-    abstains (0).
+    """One rule.
 
-    role: "main", or the role of a side rule, which the exact test tests in addition to the main
-        rule. "rare": guesses an input at outputs that only this input gave. "other": made from
-        bins if the main rule is made from single cells, and the reverse.
+    role: "main", or the role of a side rule: "rare", the rare rule; "other", made from bins if the
+        main rule is made from single cells, and the reverse.
     attack: the name of the attack that proposed the rule.
-    level, guesses: the map from an outcome to its level, and the guess at each level, (levels,).
+    level, guesses: the level map, and the guess at each level, (levels,).
     share: share of the exact test's error probability that this rule gets.
-    expected_guesses: (2, 2), expected number of learning draws by guess (rows: d1, d2) and by
-        input (columns: d1, d2); None: unknown.
-    point: the point (ε, δ) of the claim's profile that the rule tests; None: the point that the
-        audit tests and bets against.
+    expected_guesses: (2, 2), expected learning draws by guess (rows) and input (columns), d1 first;
+        None: unknown.
+    point: the point (ε, δ) of the claim's profile that the rule tests; None: that of the audit.
     """
 
     role: Literal["main", "rare", "other"]
@@ -134,8 +117,7 @@ class Rule:
 
     def words(self, guess: Literal[1, -1]) -> str | None:
         """Return in words the event at which the rule makes a guess: 1 stands for d1, -1 for d2.
-        Return None if the rule never makes this guess, or only at levels that no output has.
-        """
+        Return None if no output can lead to it."""
         chosen = np.asarray(self.guesses == guess)
         words = self.level.words(chosen) if chosen.any() else NO_OUTPUT
         return None if words == NO_OUTPUT else words
@@ -152,11 +134,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Portfolio:
-    """A frozen portfolio of rules on common levels.
+    """Rules on common levels.
 
-    level: map from an outcome to its level.
     rules: the main rule first; their shares of the error probability add up to 1.
-    all_guesses: (rules, levels), the guess of each rule at each level.
     """
 
     level: LevelMap
@@ -165,10 +145,7 @@ class Portfolio:
 
     @classmethod
     def of(cls, rules: Sequence[Rule]) -> Portfolio:
-        """Return the portfolio of these rules.
-
-        rules: the main rule first, then side rules.
-        """
+        """Return the portfolio of these rules, the main rule first."""
         main, sides = rules[0], rules[1:]
         if not sides:
             return cls(main.level, (main,), main.guesses[None, :])
@@ -195,11 +172,8 @@ class Portfolio:
         return self.level(outcomes)
 
     def only(self, number: int) -> Portfolio:
-        """Return a portfolio that holds only one of the rules, on the same levels, with all of the
-        error probability (share 1).
-
-        number: the index of the rule.
-        """
+        """Return a portfolio of the rule with this index alone, on the same levels, with share
+        1."""
         rule = replace(self.rules[number], share=1.0)
         return Portfolio(self.level, (rule,), self.all_guesses[number : number + 1])
 
@@ -210,12 +184,11 @@ TREES = "gradient-boosted trees"
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """An attack that was considered for the exact test, with its predicted bound or the reason why
-    it was skipped.
+    """An attack that was considered for the exact test.
 
-    predicted: the predicted bound: on ε at the δ of the tested point or, if the claim is a curve,
-        on δ at the ε of this point; None for a skipped attack.
-    skipped: the reason for skipping the attack, in words; empty for an attack that was tried.
+    predicted: the predicted bound, on ε at the tested δ or, if the claim is a curve, on δ at the
+        tested ε; None for a skipped attack.
+    skipped: the reason for skipping it; empty for an attack that was tried.
     """
 
     attack: str
@@ -225,14 +198,11 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class ScoreDistributions:
-    """Histogram of the score of the main rule, over selection draws of each input. Each draw is
-    scored by a fit to other draws.
+    """Histogram of the held-out score of the main rule, by input.
 
     edges: the edges between levels, rising.
-    counts: (draws of d1, draws of d2) for each level, the lowest first; the last pair counts
-        outcomes without a score.
-    columns: the columns that the score depends on most, each with its share; the shares add up to
-        at most 1.
+    counts: (draws of d1, draws of d2) for each level; the last pair is of outcomes without a score.
+    columns: the columns that the score depends on most, each with its share of at most 1 in total.
     """
 
     edges: tuple[float, ...]
@@ -244,18 +214,16 @@ class ScoreDistributions:
 class Learned:
     """The result of a round of learning: rules, and beliefs to bet on.
 
-    portfolio: the rules of this round. The exact test has those of the last round of learning.
+    portfolio: the rules of this round. The exact test has those of the last round.
     beliefs: Pr[d1 | level] of every bettor, and the rules to bet on.
     tried: the attacks that were considered.
     scores: histogram of the score of the main rule; None if the main rule has no score.
-    expected_draws: (levels, 2), expected draws by level and input, out of all learning draws. The
-        portfolio has the levels of the main rule, and additional levels for side rules. A draw at
-        an additional level counts twice: there, and at its level of the main rule.
+    expected_draws: (levels, 2), expected learning draws by level of the portfolio. A draw at an
+        extra level counts twice: there, and at its level of the main rule.
     leading: the candidates that count further draws.
     rare_filter: selects rare outputs for the rare rule; None without a rare rule.
     predicts_bound: whether some attack is predicted to certify a bound above 0.
-    counts: (levels, 2), draws by level of the main rule and input; the level of each draw comes
-        from a fit to other draws.
+    counts: (levels, 2), held out, by level of the main rule.
     """
 
     portfolio: Portfolio
@@ -269,15 +237,10 @@ class Learned:
     counts: IntArray | None = None
 
     def expected_by_joint_level(self, selection: SelectionDraws) -> NDArray[np.float64] | None:
-        """Return the expected draws by level and input, (levels, 2), with each draw counted at one
-        level only.
+        """Return the expected draws by level of the portfolio, (levels, 2), each draw counted once.
 
-        The levels of the main rule come first, then the additional levels, for outcomes at which a
-        side rule guesses. In `expected_draws`, a draw at an additional level is also counted at its
-        level of the main rule. Here these draws are subtracted from the levels of the main rule, in
-        the proportions of the selection draws.
-
-        selection: the draws that were learned from.
+        The draws at extra levels are subtracted from the levels of the main rule, in the
+        proportions of the selection draws.
         """
         portfolio, expected = self.portfolio, self.expected_draws
         if expected is None or len(portfolio.rules) == 1:
@@ -301,8 +264,7 @@ class SingleOutputs:
 
     keys: (outputs,), hashes of the outputs, rising.
     words: (outputs,), each output in words.
-    for_d1: (outputs,), whether P(s) > e^ε Q(s) is suspected for the output s. P is the distribution
-        of the output on d1, Q on d2.
+    for_d1: (outputs,), whether P(s) > e^ε Q(s) is suspected for the output s.
     for_d2: (outputs,), whether Q(s) > e^ε P(s) is suspected.
     """
 

@@ -1,10 +1,8 @@
 """Group the entries of rare outputs into cells: values, labels or pieces of tails.
 
-`RareColumn` maps an entry of a column to a number: 0 for an entry that is not rare, 1 for a rare
-entry outside of all cells, 2 and more for the cells. `rare_column` makes the cells from the outputs
-that a filter (`rare_filter.py`) selects as rare; `frequent_column` makes a cell for every entry
-that enough draws have, without this filter. `attacks/rare_outputs.py` counts draws by these cells
-and makes the rare rule, which guesses the input from rare outputs.
+`rare_column` makes the cells from the outputs that `rare_filter.py` selects; `frequent_column`
+makes cells of frequent entries. `attacks/rare_outputs.py` counts draws by these cells and makes the
+rare rule.
 """
 
 from __future__ import annotations
@@ -86,11 +84,10 @@ class RareColumn:
         return result if self.only is None else np.where(self.only[result], result, USUAL)
 
     def words(self, chosen: Mask, rare_filter: RareFilter) -> list[str]:
-        """Return in words the event that an entry of the column is in one of the chosen cells: a
-        list of alternatives, such as `output is 7` and `output > 12`.
+        """Return in words the event that an entry of the column is in one of the chosen cells, as
+        alternatives such as `output is 7` and `output > 12`.
 
-        chosen: (size,), for each cell number, whether the cell is chosen.
-        rare_filter: the filter that defines which entries are rare.
+        chosen: (size,), a mask over cell numbers.
         """
         in_cells = chosen.copy()
         in_cells[: UNLISTED + 1] = False
@@ -103,8 +100,7 @@ class RareColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareLevels(LevelMap):
-    """Map outcomes to levels. The level of a rare outcome follows from its joint number, which
-    stands for the column of its first rare entry and the cell in this column; see `joint_numbers`.
+    """Map outcomes to levels by their joint numbers (`joint_numbers`).
 
     rare_filter: selects the rare outcomes.
     columns: map the entries of each column to cell numbers.
@@ -162,23 +158,18 @@ class RareLevels(LevelMap):
 
 
 def joint_ranges(columns: Sequence[RareColumn]) -> list[slice]:
-    """Return for each column the range of its joint numbers. A joint number stands for a column and
-    a cell number of this column, except the cell number 0 (`USUAL`). The first range starts at 2,
-    since the joint numbers 0 (`USUAL`) and 1 (`OTHER`) stand for outcomes without a listed rare
-    entry. Each further range starts where the range before it ends.
-    """
+    """Return for each column the range of its joint numbers, from 2 on. A joint number stands for a
+    column and a cell number of it other than `USUAL`; 0 and 1 (`OTHER`) stand for outcomes without
+    a listed rare entry."""
     ends = np.cumsum([2, *(column.size - 1 for column in columns)]).tolist()
     return [slice(*limits) for limits in pairwise(ends)]
 
 
 def joint_numbers(columns: Sequence[RareColumn], entries: Sequence[Numbers], size: int) -> Numbers:
-    """Return the joint number of every outcome: (size,). It encodes two things: the first column in
-    which the outcome has a rare entry, and the cell of this entry. Outcomes without a rare entry
-    get `USUAL`.
+    """Return the joint number of the first rare entry of every outcome, `USUAL` without one:
+    (size,).
 
-    columns: map entries to cell numbers.
     entries: for each column, (size,), the cell number of every entry.
-    size: number of outcomes.
     """
     result = np.zeros(size, dtype=np.intp)
     for cell, numbers in zip(entries, joint_ranges(columns), strict=True):
@@ -195,11 +186,9 @@ def in_words(word: str) -> str:
 
 
 def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
-    """Return the `RareColumn` of a column: its cells, made from the rare entries of the column.
-    Return None if no entry of the column is rare.
+    """Return the cells of the rare entries of a column; None if no entry is rare.
 
     usual: the usual entries of the column; None for a column that usual outcomes do not have.
-    column: entries of outcomes that a filter of rare outputs selected.
     """
     is_rare = _is_rare(usual, column)
     if not is_rare.any():
@@ -227,10 +216,8 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
 
 
 def frequent_column(column: Column) -> RareColumn | None:
-    """Return cells for all entries of a column: a cell for each value and label that repeats often,
-    a cell on either side for numbers far beyond all others, and a cell for the rest. Return None if
-    only the rest has a cell.
-    """
+    """Return a cell for each value and label that repeats often, one on either side for numbers far
+    beyond all others, and one for the rest; None if only the rest has a cell."""
     numbers = np.sort(column.numbers[is_number(column)])
     singles, counts = _often_seen(numbers, USUAL_DRAWS, MAX_CELLS)
     low, high = -math.inf, math.inf

@@ -1,11 +1,8 @@
 """The filter of rare outputs.
 
-An output is rare if one of its entries was seen rarely, or never, while learning. The entry may be
-a value, a label, a number beyond nearly all others, or an entry at a place where no learning draw
-had one. After the sample buffer is full, draws are only counted and then discarded, but rare
-outputs are kept whole. `RareFilter` is made from kept draws. Its decision depends on the output
-alone, so rules may use it. When memory is full, `auditing/counted_learning.py` makes the filter
-select fewer outputs. `rare_cells.py` divides the entries of rare outputs into cells.
+After the sample buffer is full, draws are only counted and then discarded, but rare outputs are
+kept whole. A `RareFilter` is made from kept draws and decides by the output alone, so rules may use
+it. When memory is full, `auditing/counted_learning.py` makes it select fewer outputs.
 """
 
 from __future__ import annotations
@@ -45,7 +42,6 @@ Rows = NDArray[np.intp]
 class Usual:
     """The usual entries of one column; all other entries are rare.
 
-    name: name of the column.
     numbers: the usual values, rising; or the two ends of the usual range if `is_range`.
     labels: the usual labels; None: all labels are usual.
     repeated: rare values inside the range that were seen more than once.
@@ -64,12 +60,9 @@ class Usual:
 
     @classmethod
     def of(cls, column: Column, often: int, *, is_read: bool = False) -> Usual:
-        """Return the usual entries of a column: the entries seen at least `often` times or, if
-        numbers rarely repeat, a range of numbers.
-
-        is_read: whether the entries are texts whose contents have columns of their own; all of
-            them are usual.
-        """
+        """Return the usual entries of a column: those seen at least `often` times or, if numbers
+        rarely repeat, a range of numbers; all texts, if `is_read` says that their contents have
+        columns."""
         numbers = column.numbers[is_number(column)]
         labels = None if is_read else _usual_labels(column, often)
         values = _few(numbers)
@@ -84,14 +77,11 @@ class Usual:
         return self._rarity(column)
 
     def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:
-        """Return (usual, rows): the usual entries, extended by frequent entries of `column`; and
-        for each value and label that becomes usual, the row of one draw that has it.
+        """Return (usual, rows): the usual entries with those added that `column` has at least
+        `often` times, and for each added value and label, the row of one draw that has it.
 
-        Values and labels seen at least `often` times in `column` become usual. If the usual numbers
-        are a range, each end of the range moves outward instead, to the `often`-th number beyond
-        it; `rows` has no entry for these numbers.
-
-        column: entries of outcomes that the filter of rare outputs selected.
+        If the usual numbers are a range, each end moves outward instead, to the `often`-th number
+        beyond it; `rows` has no entry for these.
         """
         rare_rows = np.flatnonzero(is_number(column) & self.is_rare(column))
         far = column.numbers[rare_rows]
@@ -134,8 +124,7 @@ class Usual:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareFilter:
-    """The filter that selects rare outputs: outcomes with an entry that is not among the usual
-    (frequent) entries of its column. It never changes and can be pickled.
+    """Selects the outcomes with an entry that is not usual. It never changes and can be pickled.
 
     rest: the usual hashes, rising. A hash covers the parts of an outcome that are in no column of
         the filter. None: these parts are ignored.
@@ -165,16 +154,12 @@ class RareFilter:
 
     @property
     def has_ranges(self) -> bool:
-        """Whether the usual numbers of any column are a range, from a smallest to a largest number,
-        and not a list of values. A column has a range if its numbers rarely repeat.
-        """
+        """Whether the usual numbers of any column are a range, and not a list of values."""
         return any(column.is_range for column in self.columns)
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int = USUAL_DRAWS) -> RareFilter:
-        """Return the filter that selects outcomes with at least one entry seen in fewer than
-        `often` draws.
-        """
+        """Return the filter of outcomes with an entry seen in fewer than `often` draws."""
         return cls._of(selection, often)
 
     @classmethod
@@ -210,10 +195,8 @@ class RareFilter:
     def narrowed(
         self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
     ) -> tuple[RareFilter, Rows]:
-        """Return (filter, rows). The new filter selects fewer outcomes: rare entries that occur at
-        least `often` times in `kept` become usual, and an outcome with only usual entries is not
-        selected. For each entry that becomes usual, `rows` holds the index in `kept` of one outcome
-        that has it.
+        """Return (filter, rows): a filter to which rare entries that occur at least `often` times
+        in `kept` are usual, and the index in `kept` of one outcome for each of these entries.
 
         kept: outcomes that this filter has selected.
         spared: names of columns in which all rare entries stay rare.

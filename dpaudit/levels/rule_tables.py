@@ -1,9 +1,7 @@
-"""Tables of all rules of one candidate, and predictions of the bounds that the rules will certify.
+"""Tables of all rules of a candidate, and predictions of the bounds that the rules will certify.
 
-A candidate is an order of outcomes, divided into levels. Its rule (l, u), with l ≤ u, guesses d2
-below level l and d1 from level u on, and abstains between. Entry (l, u) of a table belongs to this
-rule; it is, for example, the expected number of its right guesses.
-`attacks/objective.py` calls the predictions with counts of learning draws (docs/method.md §5).
+Entry (l, u) of a table, (levels + 1, levels + 1), belongs to rule (l, u). `attacks/objective.py`
+calls the predictions with counts of learning draws (docs/method.md §5).
 """
 
 from __future__ import annotations
@@ -20,15 +18,11 @@ from dpaudit.levels.level_map import FloatArray, IntArray
 
 
 def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Pool neighbouring cells into blocks until the ratio (first + ½) / (second + ½) of the counts
-    rises from block to block (isotonic regression). Return, for each cell, the total counts of its
-    block: (cells, 2).
+    """Pool neighbouring cells into blocks until (first + ½) / (second + ½) rises from block to
+    block (isotonic regression). Return, for each cell, the total counts of its block: (cells, 2).
 
-    Without the ½ this would be the maximum-likelihood fit of rising shares (Ayer et al. 1955); with
-    the ½, the smoothed log-ratios, log((first + ½) / (second + ½)), rise. A cell without draws
-    joins a neighbour.
-
-    counts: (cells, 2), the first and the second count of each cell, such as draws of d1 and of d2.
+    Without the ½ this would be the maximum-likelihood fit of rising shares (Ayer et al. 1955). A
+    cell without draws joins a neighbour.
     """
     if len(counts) == 0:
         return np.empty((0, 2))
@@ -41,14 +35,14 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     # learning. ½ is added to both counts of a block.
     pairs = iter((counts + 0.5).tolist())
     start, (first, second) = 0, next(pairs)
-    for cell, (ahead, behind) in enumerate(pairs, 1):
-        if first * behind < ahead * second and first + second > 1 and ahead + behind > 1:
+    for cell, (n1, n2) in enumerate(pairs, 1):
+        if first * n2 < n1 * second and first + second > 1 and n1 + n2 > 1:
             starts.append(start)
             firsts.append(first)
             seconds.append(second)
-            start, first, second = cell, ahead, behind
+            start, first, second = cell, n1, n2
             continue
-        first, second = first + ahead - 0.5, second + behind - 0.5
+        first, second = first + n1 - 0.5, second + n2 - 0.5
         while starts and firsts[-1] * second >= first * seconds[-1]:
             start = starts.pop()
             first, second = first + firsts.pop() - 0.5, second + seconds.pop() - 0.5
@@ -66,16 +60,13 @@ _EXACT_TEST_LOSS = 2.4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleTable:
-    """Expected right and wrong guesses of every rule of a candidate. The rule (l, u) guesses d2
-    below level l and d1 from level u on, and abstains between.
+    """Expected right and wrong guesses of every rule of a candidate.
 
-    Entry (l, u) of each array is about the rule (l, u).
-
-    correct, wrong: (levels + 1, levels + 1), expected numbers of right and wrong guesses.
-    h: the factor h of δ in c ≤ e^ε w + h δ, where c and w are the probabilities of a right and of a
+    correct, wrong: (levels + 1, levels + 1).
+    h: the factor of δ in c ≤ e^ε w + h δ, where c and w are the probabilities of a right and of a
         wrong guess: 1 for a rule that guesses both inputs, ½ for a rule that guesses only one
         (docs/method.md (2.1)).
-    possible: whether l ≤ u; other entries belong to no rule.
+    possible: whether l ≤ u.
     draws: number of all draws, with or without a guess.
     """
 
@@ -87,21 +78,15 @@ class RuleTable:
 
     @classmethod
     def of(cls, counts: IntArray) -> RuleTable:
-        """Return the expected right and wrong guesses of every rule, from counts by level.
-        First, the share of d1 is made monotone over levels.
+        """Return the table from counts by level, after the share of d1 was made monotone.
 
-        counts: (levels + 1, 2), by level and input. The last level, for unseen outcomes, has no
-            position in the order.
+        counts: (levels + 1, 2); the last level has no position in the order.
         """
         return cls.of_monotone(_monotone(counts[:-1]), int(counts.sum()))
 
     @classmethod
     def of_balanced(cls, counts: IntArray) -> RuleTable:
-        """Return the table of expected right and wrong guesses that `RuleTable.of` would return if
-        both inputs had been drawn equally often.
-
-        counts: (levels + 1, 2), draws by level and input, as for `RuleTable.of`.
-        """
+        """Return the table as `RuleTable.of` would if both inputs had been drawn equally often."""
         ordered = balanced(_monotone(counts[:-1]), counts.sum(axis=0))
         return cls.of_monotone(ordered, int(counts.sum()))
 
@@ -109,14 +94,12 @@ class RuleTable:
     def of_monotone(
         cls, ordered: FloatArray, draws: int, variance: FloatArray | None = None
     ) -> RuleTable:
-        """Return the table of the expected right and wrong guesses of every rule.
+        """Return the table from expected draws by level.
 
-        ordered: (levels, 2), expected draws by level and input; the share of d1 rises from level to
-            level.
+        ordered: (levels, 2), expected draws; the share of d1 rises from level to level.
         draws: number of all draws, unseen outcomes included.
-        variance: (levels,), variance of the expected draws of d1 by level. If given, the table is
-            cautious: right guesses are lowered, and wrong guesses raised, by `tuning.DEVIATIONS`
-            standard deviations. None: the guesses stay as expected.
+        variance: (levels,), of the expected draws of d1. If given, right guesses are lowered, and
+            wrong guesses raised, by `tuning.DEVIATIONS` standard deviations.
         """
         below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
         above = below[-1] - below
@@ -134,30 +117,19 @@ class RuleTable:
 
 
 def balanced(draws: FloatArray | IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return draws by level and input, scaled as if both inputs had been drawn equally often.
-    Without this, an input that chance drew more often would look easier to guess.
-
-    draws: (levels, 2), by level and input.
-    arms: (2,), number of all draws of d1 and of d2.
-    """
+    """Return draws, (levels, 2), scaled as if both inputs had been drawn equally often. Otherwise
+    the input that chance drew more often would look easier to guess."""
     return np.asarray(draws * (arms.sum() / 2 / np.maximum(arms, 1)))
 
 
 def largest(bounds: FloatArray) -> tuple[int, int]:
-    """Return (l, u), the row and column of the largest entry of a table of rules; the first such
-    entry if several are equal.
-    """
+    """Return (l, u) of the largest entry of a table of rules, the first if several are equal."""
     low, high = divmod(int(np.argmax(bounds)), bounds.shape[1])
     return low, high
 
 
 def guesses_of(rule: tuple[int, int], levels: int, unseen: int = 0) -> IntArray:
-    """Return the guess of a rule at every level: (levels,), 1 for d1, -1 for d2, 0 for none.
-
-    rule: (l, u): guess d2 below level l, and d1 from level u on.
-    levels: number of levels, the last level for unseen outcomes included.
-    unseen: the guess at the last level.
-    """
+    """Return the guess of rule (l, u) at every level: (levels,), at the last level `unseen`."""
     low, high = rule
     guesses = np.zeros(levels, dtype=np.int64)
     guesses[:low] = -1
@@ -166,17 +138,18 @@ def guesses_of(rule: tuple[int, int], levels: int, unseen: int = 0) -> IntArray:
     return guesses
 
 
-def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: float) -> FloatArray:
-    """Return the ε that every rule is predicted to certify at `delta` on `coming` draws: (levels +
-    1, levels + 1). It may be negative, and is -inf for impossible rules.
+def predicted_epsilon(
+    table: RuleTable, delta: float, future_draws: int, penalty: float
+) -> FloatArray:
+    """Return the ε that every rule is predicted to certify at `delta` on `future_draws` draws; it
+    may be negative, and is -inf for impossible rules.
 
-    First, the guesses that δ excuses are subtracted from the right guesses: their expected number,
-    h · δ · draws, plus z standard errors of it (h as in `RuleTable`). The prediction is then the
-    log-odds of Wilson's lower bound on the share of right guesses, at z standard errors. z = √(a² +
-    b²), where a = `penalty` corrects for the luck of the selected rule, and b for the bound of the
-    exact test, which lies below the estimate.
+    First, the guesses that δ excuses are subtracted from the right guesses: h · δ · draws, plus z
+    standard errors. The prediction is then the log-odds of Wilson's lower bound on the share of
+    right guesses, at z standard errors. z = √(a² + b²), where a = `penalty` corrects for the luck
+    of selection, and b for the bound of the exact test, which lies below the estimate.
     """
-    ratio = table.draws / max(1, coming)
+    ratio = table.draws / max(1, future_draws)
     excused = table.h * delta * table.draws
     noise = math.sqrt(penalty**2 + _EXACT_TEST_LOSS**2 * ratio)
     correct = table.correct - excused - noise * np.sqrt(excused)
@@ -184,12 +157,8 @@ def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: floa
 
 
 def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
-    """Return the predicted log wealth (nats) of a bettor for every rule, after a number of draws
-    equal to the learning draws: (levels + 1, levels + 1). Entry (l, u) is of the rule that guesses
-    d2 below level l and d1 from level u on; -inf for an impossible rule (l > u).
-
-    point: the point (ε, δ) of the claim that is bet against.
-    """
+    """Return the predicted log wealth (nats) of a bettor on every rule against `point`, after as
+    many draws as in learning; -inf for impossible rules."""
     if point.delta == 0:
         claimed = min(1 / (1 + math.exp(-point.epsilon)), _MAX_PROBABILITY)
         guesses = table.correct + table.wrong
@@ -204,17 +173,16 @@ def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
     return np.where(table.possible, growth, -np.inf)
 
 
-def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: float) -> FloatArray:
-    """Return the δ that every rule is predicted to certify at ε on `coming` draws: (levels + 1,
-    levels + 1). Entry (l, u) is of the rule that guesses d2 below level l and d1 from level u on.
-    It may be negative, and is -inf for an impossible rule (l > u).
+def predicted_delta(
+    table: RuleTable, epsilon: float, future_draws: int, penalty: float
+) -> FloatArray:
+    """Return the δ that every rule is predicted to certify at ε on `future_draws` draws; it may be
+    negative, and is -inf for impossible rules.
 
-    The prediction is lowered by √(a² + b²) standard errors. a = `penalty` corrects for selection:
-    the rule with the largest prediction has often had lucky draws. b corrects for the bound of the
-    exact test, which lies below the estimate.
+    The prediction is lowered by √(a² + b²) standard errors, as in `predicted_epsilon`.
     """
     odds = math.exp(min(epsilon, 300.0))
-    noise = math.sqrt(penalty**2 + _EXACT_TEST_LOSS**2 * table.draws / max(1, coming))
+    noise = math.sqrt(penalty**2 + _EXACT_TEST_LOSS**2 * table.draws / max(1, future_draws))
     # By luck, fewer guesses may be wrong in the learning draws than in the draws to come. So
     # `missed`, an upper bound of a Poisson count, is added to the number of wrong guesses.
     missed = noise**2 / 2 + noise * np.sqrt(table.wrong + noise**2 / 4)
@@ -226,11 +194,10 @@ def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: floa
 def evidence_of(
     correct: FloatArray, wrong: FloatArray, point: ProfilePoint, draws: int, h: float
 ) -> FloatArray:
-    """Return the evidence (nats) of guesses against a claimed point (ε, δ).
+    """Return the evidence (nats) of guesses against a claimed point (ε, δ); 0 without any.
 
     It is the number of guesses times the Kullback-Leibler divergence of the share of right guesses
-    from e^ε / (1 + e^ε), the largest share under the claim. It is 0 if the share of right guesses
-    is not larger.
+    from e^ε / (1 + e^ε), the largest share under the claim.
 
     correct, wrong: numbers of right and wrong guesses.
     draws: number of all draws, with or without a guess.
@@ -245,10 +212,7 @@ def evidence_of(
 
 
 def never_abstaining(table: RuleTable) -> FloatArray:
-    """Return `table.correct`, the numbers of right guesses by rule, with -inf for all rules that
-    abstain at some level. The rule in row l and column u guesses d2 below level l and d1 from level
-    u on, so it never abstains if l = u.
-    """
+    """Return `table.correct` with -inf for all rules that abstain at some level: all but l = u."""
     return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)
 
 

@@ -1,11 +1,8 @@
 """Scores, whose bins are the levels of candidates.
 
-A score is a number for every outcome, larger for more evidence for d1. A scorer in `attacks/`
-returns a `Scored`, which holds the score of each learning draw, computed by a fit to other draws,
-and a function that makes the final score, fitted to all learning draws. `candidates.by_score` cuts
-the final score into levels. The helpers cross-fit a slow learner (each part of the draws is scored
-by a fit to the other parts), put the scores of several fits on one scale, and name the columns that
-a score depends on.
+A scorer in `attacks/` returns a `Scored`; `candidates.by_score` cuts its final score into levels.
+The helpers cross-fit a slow learner, put the scores of several fits on one scale, and name the
+columns that a score depends on.
 """
 
 from __future__ import annotations
@@ -41,17 +38,14 @@ Fit = TypeVar("Fit")
 class Score(Protocol):
     """A fixed function from outcomes to scores; it can be pickled.
 
-    columns: (name, share) of the columns that the score depends on most; shares add up to at most
-        1.
+    columns: (name, share) of the columns that it depends on most; shares add up to at most 1.
     """
 
     @property
     def columns(self) -> tuple[tuple[str, float], ...]: ...
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
-        """Return the score of every outcome: (size,). The score of an outcome depends on no other
-        outcome. NaN means that the outcome has no place in the order.
-        """
+        """Return the score of every outcome, which depends on no other outcome: (size,)."""
         ...
 
     def words(self) -> str:
@@ -64,8 +58,8 @@ class Scored:
     """A score of the selection draws, before it is fitted to all draws.
 
     attack: name of the scorer, as reports show it.
-    held_out: (size,), the score of every draw by a fit to other draws.
-    final_score: a function without arguments that makes the final score, fitted to all draws.
+    held_out: (size,), the held-out score of every draw.
+    final_score: makes the final score, fitted to all draws.
     halves: (2, size), the scores of all draws by fits to two halves of the draws; None: unknown.
     edges: edges between levels.
     """
@@ -81,23 +75,18 @@ class Scored:
 
     @property
     def levels(self) -> IntArray:
-        """The level of every draw: (size,). A draw without a score (NaN) has the last level,
-        len(edges) + 1."""
+        """The level of every draw, (size,); for a draw without a score the last, len(edges) + 1."""
         return _levels_of(self.held_out, _bins(self.edges))
 
     def level_map(self) -> ScoreLevels:
-        """Return the map from outcomes to levels (bins of the score), for the score that is fitted
-        to all draws.
-        """
+        """Return the map from outcomes to the bins of the final score."""
         return ScoreLevels.cut(self.final_score(), self.edges)
 
     def position(self, draws: IntArray) -> FloatArray | None:
-        """Return the mean score at every level but the last, (levels - 1,); None if `halves` is
-        None.
+        """Return the mean score at every level but the last, (levels - 1,); None without `halves`.
 
-        Draws are sorted into levels by the fit to one half of the draws, and scored by the fit to
-        the other half; then the halves are exchanged, and both means are averaged. A score that is
-        only noise therefore gives about the same mean at every level.
+        Draws are sorted into levels by the fit to one half and scored by the fit to the other, and
+        the reverse. A score that is only noise therefore has about the same mean at every level.
 
         draws: (levels,), number of draws at each level.
         """
@@ -114,12 +103,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreLevels(LevelMap):
-    """Maps an outcome to the level (bin) of its score; an outcome without a score gets the last
-    level.
-
-    score: the score.
-    digitise: finds the bin of a number.
-    """
+    """Maps an outcome to the bin of its score; an outcome without a score gets the last level."""
 
     score: Score
     digitise: Digitiser
@@ -148,12 +132,8 @@ class ScoreLevels(LevelMap):
 
 
 def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
-    """Return (column, share of the total weight) pairs, the largest share first. Columns of weight
-    0 are left out. The weight of a column that holds the types of another column's entries is added
-    to that other column.
-
-    names, weights: the name and the weight of each column.
-    """
+    """Return (column, share of the total weight), the largest first, without columns of weight 0. A
+    column of types counts for the column whose entries it describes."""
     total: dict[str, float] = {}
     for name, weight in zip(names, weights, strict=True):
         plain = name.removeprefix(KIND)
@@ -164,9 +144,8 @@ def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, f
 
 
 def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
-    """Return the names of the at most four columns with the largest shares, to be named in reports.
-    Each has more than a quarter of the largest share. Return none if all of them together have less
-    than a tenth of the total, since then no few columns stand out.
+    """Return the names of at most four columns to name in reports: those with more than a quarter
+    of the largest share; none if these have less than a tenth of the total.
 
     columns: (name, share), the largest share first.
     """
@@ -177,23 +156,20 @@ def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
 
 
 def with_most(what: str, columns: Sequence[tuple[str, float]]) -> str:
-    """Return the description `what` of a score, followed by the names of the columns that it
-    depends on most.
-    """
+    """Return the description `what` of a score, followed by the columns that it depends on most."""
     named = most(columns)
     return f"{what}, most of all {', '.join(named)}" if named else what
 
 
 def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArray:
-    """Return held-out scores on the scale of the score that is fitted to all draws: (size,).
+    """Return held-out scores on the scale of the fit to all draws: (size,).
 
-    The fit without each fold has a scale of its own. So each score is replaced by the score of the
-    same rank in the final fit, without a look at the inputs. With fewer than 2,000 draws, ranks are
-    imprecise, and the scores are returned unchanged.
+    Each fit has a scale of its own. So each score is replaced by the score of the same rank in the
+    final fit, without a look at the inputs; not with fewer than 2,000 draws, whose ranks are
+    imprecise.
 
-    held_out: (size,), the score of each draw by the fit to the other folds.
+    held_out, kept: (size,), the scores, held out and by the fit to all draws.
     fold: (size,), the fold of each draw.
-    kept: (size,), the score of each draw by the fit to all draws.
     """
     if len(held_out) < MIN_DRAWS_TO_RANK:
         return held_out
@@ -230,17 +206,12 @@ def cross_fitted(
     fit: Callable[[IntArray], Fit],
     score: Callable[[Fit, IntArray], FloatArray],
 ) -> tuple[FloatArray, Fit, FloatArray | None]:
-    """Cross-fit a learner. Return (held_out, fit, halves).
-
-    held_out: (size,), the score of each draw by a fit to other draws.
-    fit: the final fit, to the first `most_rows` draws.
-    halves: (2, size), the scores of all draws by each of two fits to different draws; None with
-        fewer than 2 · most_rows draws.
+    """Cross-fit a learner. Return (held_out, fit, halves) as in `Scored`, with the final fit, to
+    the first `most_rows` draws.
 
     With at least 2 · most_rows draws, `held_out` is taken from the two fits of `halves`. With
-    fewer, each third of the draws is scored by a fit to the other two thirds.
+    fewer, `halves` is None, and each third of the draws is scored by a fit to the other two thirds.
 
-    size: number of draws.
     most_rows: largest number of draws of one fit.
     fit: called with row numbers; returns a fit to these draws.
     score: called with a fit and row numbers; returns the scores of these draws.

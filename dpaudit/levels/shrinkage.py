@@ -1,20 +1,16 @@
-"""Shrinkage of the log-ratios of many cells, and their division into levels.
+"""Shrink the log-ratios of many cells, and divide the cells into levels.
 
-A cell is a group of outcomes, such as a value; its log-ratio compares its frequency on d1 and on
-d2. Of many cells the luckiest looks most telling, so log-ratios are shrunk towards values that the
+Of many cells the luckiest looks most telling, so log-ratios are shrunk towards values that the
 cells have in common. Two models are fitted by EM to the counts of all cells:
 
 * `Law`: log-ratios are draws from the distribution on a grid that makes the counts most likely (a
-  nonparametric maximum-likelihood mixture, Kiefer & Wolfowitz 1956). Cells whose counts are nearly
-  alike move far towards each other; a few clear cells move by little.
-* *Clusters*: cells fall into few clusters, each with one size of log-ratio and either sign, as in
-  k-ary randomised response or the tails of Laplace noise. The number of clusters is unknown:
-  neighbouring clusters are joined one by one, and the estimate of a cell is its mean over all these
-  models, each weighted by its likelihood and by e^-1 for each cluster. Cells that counts cannot
+  nonparametric maximum-likelihood mixture, Kiefer & Wolfowitz 1956).
+* *Clusters* (`averaged`): few clusters, each with one size of log-ratio and either sign, as in
+  k-ary randomised response. The estimate is the mean over models with different numbers of
+  clusters, each weighted by its likelihood and by e^-1 for each cluster. Cells that counts cannot
   distinguish get equal estimates, so that an event contains all of them or none.
 
-`merged` joins cells with similar estimates into levels. `candidates.py` passes counts by cell and
-input (docs/method.md §5, *Unordered cells*).
+`merged` joins cells with similar estimates into levels (docs/method.md §5, *Unordered cells*).
 """
 
 from __future__ import annotations
@@ -51,12 +47,10 @@ GAP = np.gradient(GRID)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """The distribution of the log-ratios of cells, on the grid `GRID`. The log-ratio of a cell
-    compares its frequency on d1 and on d2.
+    """The distribution of the log-ratios of cells, on the grid `GRID`.
 
     weights: (grid,), the probability of each log-ratio.
-    even: log-odds of d1 in a cell with log-ratio 0, which differ from 0 if the inputs were drawn
-        unequally often.
+    even: log-odds of d1 in a cell with log-ratio 0, not 0 if the inputs were drawn unequally often.
     """
 
     weights: FloatArray
@@ -64,21 +58,13 @@ class Law:
 
     @classmethod
     def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Law:
-        """Return the maximum-likelihood distribution of the log-ratios of cells, given the counts.
-
-        counts: (cells, 2), draws by cell and input.
-        arms: (2,), number of all draws of d1 and of d2.
-        """
+        """Return the maximum-likelihood distribution of the log-ratios of cells."""
         even = float(even_odds(arms))
         alike, cells = np.unique(counts, axis=0, return_counts=True)
         return cls(_most_likely(_likelihood(alike, even), cells), even)
 
     def expected(self, counts: IntArray) -> FloatArray:
-        """Return the expected share of d1 among the draws of each cell, and the variance of that
-        share: (2, cells).
-
-        counts: (cells, 2), draws by cell and input.
-        """
+        """Return the expected share of d1 in each cell, and its variance: (2, cells)."""
         alike, index = np.unique(counts, axis=0, return_inverse=True)
         posterior = _on_grid(_likelihood(alike, self.even), self.weights)
         share = 1 / (1 + np.exp(-GRID - self.even))
@@ -98,26 +84,15 @@ class Law:
 
 
 def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return the expected share of d1 among the draws of each cell, (cells,), after a distribution
-    of log-ratios (`Law`) was fitted to all of these cells.
-
-    counts: (cells, 2), draws by cell and input.
-    arms: (2,), number of all draws of d1 and of d2.
-    """
+    """Return the expected share of d1 in each cell, by a `Law` fitted to these cells: (cells,)."""
     return np.asarray(Law.of(counts, arms).expected(counts)[0])
 
 
 def shrunk_to(
     predicted: FloatArray, counts: IntArray, arms: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Return the expected share of d1 among the draws of each cell, (cells,), shrunk towards the
-    share that follows from the predicted log-ratio. The counts of all cells determine the strength
-    of the shrinkage.
-
-    predicted: (cells,), predicted log-ratios.
-    counts: (cells, 2), draws by cell and input.
-    arms: (2,), number of all draws of d1 and of d2.
-    """
+    """Return the share of d1 in each cell, (cells,), shrunk towards the share that follows from the
+    predicted log-ratio, (cells,), as strongly as the counts of all cells suggest."""
     even = predicted[:, None] + float(even_odds(arms))
     likelihood = _likelihood(counts, even)
     posterior = _on_grid(likelihood, _most_likely(likelihood, np.ones(len(counts), dtype=int)))
@@ -149,7 +124,6 @@ def _on_grid(likelihood: FloatArray, weights: FloatArray) -> FloatArray:
 class ExpectedDraws:
     """Estimated numbers of draws by level.
 
-    draws: (levels, 2), estimated draws of d1 and of d2.
     variance: (levels,), squared standard error of the estimated draws of d1; None: unknown.
     is_one_fit: whether a single fit gives the estimates of all levels, so that their errors are
         correlated.
@@ -161,19 +135,18 @@ class ExpectedDraws:
 
 
 def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
-    """Join cells with similar shares of d1 into levels (groups). Return (level, levels): the level
-    of every cell, (cells,), rising with its share of d1; and the number of levels, at most 63.
-
-    share: (cells,), expected share of d1 among the draws of each cell.
-    draws: (cells,), number of draws in each cell.
+    """Join cells with similar shares of d1 into levels. Return the level of every cell, (cells,),
+    rising with its share, and the number of levels, at most 63.
 
     Cells with equal shares are on one level. While there are more than 63 levels, the two
-    neighbouring levels whose union loses the least information about the input are joined (Ward
-    1963).
+    neighbours whose union loses the least information about the input are joined (Ward 1963).
+
+    share: (cells,), expected share of d1.
+    draws: (cells,), number of draws.
     """
     distinct, index = np.unique(share, return_inverse=True)
     mass = np.maximum(np.bincount(index.ravel(), weights=draws), TINY)
-    ahead = mass * distinct
+    d1_mass = mass * distinct
     cells = len(distinct)
     previous, following = list(range(-1, cells - 1)), list(range(1, cells + 1))
     # For each group of cells, the number of times that it has grown, or -1 after it was joined to
@@ -184,8 +157,8 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     def entry(left: int) -> tuple[float, int, int, int, int]:
         right = following[left]
         union = mass[left] + mass[right]
-        mean = (ahead[left] + ahead[right]) / union
-        apart = ahead[left] / mass[left] - ahead[right] / mass[right]
+        mean = (d1_mass[left] + d1_mass[right]) / union
+        apart = d1_mass[left] / mass[left] - d1_mass[right] / mass[right]
         lost = mass[left] * mass[right] / union * apart**2 / max(mean * (1 - mean), TINY)
         return lost, left, right, age[left], age[right]
 
@@ -197,7 +170,7 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
         if [age[left], age[right]] != ages:
             continue
         mass[left] += mass[right]
-        ahead[left] += ahead[right]
+        d1_mass[left] += d1_mass[right]
         age[left], age[right] = age[left] + 1, -1
         following[left] = following[right]
         groups -= 1
@@ -215,34 +188,32 @@ _SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Cells:
+class _CountPairs:
     """The distinct pairs (draws of d1, draws of d2) that cells have.
 
-    ahead, behind: (pairs, 1), draws of d1 and of d2, as floats.
+    d1_draws, d2_draws: (pairs, 1), draws of d1 and of d2, as floats.
     frequencies: (pairs,), number of cells with this pair.
     even: log-odds of d1 in a cell with log-ratio 0.
     """
 
-    ahead: FloatArray
-    behind: FloatArray
+    d1_draws: FloatArray
+    d2_draws: FloatArray
     frequencies: NDArray[np.integer]
     even: float
 
     @classmethod
-    def of(cls, counts: IntArray, frequencies: NDArray[np.integer], even: float) -> _Cells:
-        ahead, behind = counts[:, :1].astype(np.float64), counts[:, 1:].astype(np.float64)
-        return cls(ahead, behind, frequencies, even)
+    def of(cls, counts: IntArray, frequencies: NDArray[np.integer], even: float) -> _CountPairs:
+        d1_draws, d2_draws = counts[:, :1].astype(np.float64), counts[:, 1:].astype(np.float64)
+        return cls(d1_draws, d2_draws, frequencies, even)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
-    """A model in which the cells fall into a number of clusters. All cells of a cluster have the
-    log-ratio +s or -s, with one size s for each cluster.
+    """A model of clusters. All cells of a cluster have the log-ratio +s or -s for its size s.
 
-    sizes, weights: (clusters,), absolute log-ratio of each cluster, and its share of the cells.
-    worth: log-likelihood of the model, minus a cost of one nat (`COST_OF_PARAMETER`) for each
-        cluster. The first model of `_models` has a cluster at every point of a grid, and a cost
-        only for each local maximum of `weights`.
+    sizes, weights: (clusters,), size of each cluster, and its share of the cells.
+    worth: log-likelihood minus `COST_OF_PARAMETER` nats for each cluster; in the first model, which
+        has a cluster at every point of a grid, for each local maximum of `weights`.
     """
 
     sizes: FloatArray
@@ -265,10 +236,10 @@ class _Likelihood:
     share: FloatArray
 
     @classmethod
-    def of(cls, cells: _Cells, sizes: FloatArray) -> _Likelihood:
+    def of(cls, cells: _CountPairs, sizes: FloatArray) -> _Likelihood:
         odds = cells.even + _SIGNS * sizes
         against = np.exp(-odds)
-        logs = -cells.ahead * np.log1p(against) - cells.behind * np.log1p(np.exp(odds))
+        logs = -cells.d1_draws * np.log1p(against) - cells.d2_draws * np.log1p(np.exp(odds))
         largest = np.maximum.reduce(logs, axis=(0, 2), keepdims=True)
         return cls(np.exp(logs - largest), largest, 1 / (1 + against))
 
@@ -285,17 +256,13 @@ class _Likelihood:
 
 
 def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return the expected share of d1 among the draws of every cell: (cells,). It is estimated from
-    the counts of all cells together, so that cells with few draws have less extreme shares.
+    """Return the share of d1 in every cell, (cells,), averaged over models of clusters by their
+    posterior probabilities.
 
-    Models with different numbers of clusters are weighted by their posterior probabilities. A cell
-    whose own share is more than four standard errors from the expectation keeps its own share.
-
-    counts: (cells, 2), draws by cell and input.
-    arms: (2,), number of all draws of d1 and of d2.
+    A cell whose own share is more than four standard errors from the expectation keeps it.
     """
     alike, index, frequencies = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
-    cells = _Cells.of(alike, frequencies, float(even_odds(arms)))
+    cells = _CountPairs.of(alike, frequencies, float(even_odds(arms)))
     models = _models(cells)
     worth = np.array([model.worth for model in models])
     weights = np.exp(worth - worth.max())
@@ -312,7 +279,7 @@ def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
     return np.asarray(np.where(is_apart, observed, expected)[index.ravel()])
 
 
-def _models(cells: _Cells) -> list[_Model]:
+def _models(cells: _CountPairs) -> list[_Model]:
     """Return models with fewer and fewer clusters, until one is far less likely than the best."""
     grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
     _, weights, likelihood = _fitted(cells, grid, even_weights, _EM_STEPS, moves=False)
@@ -343,7 +310,7 @@ def _models(cells: _Cells) -> list[_Model]:
 
 
 def _one_more(
-    cells: _Cells, on_grid: _Likelihood, sizes: FloatArray, weights: FloatArray
+    cells: _CountPairs, on_grid: _Likelihood, sizes: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray, float] | None:
     """Add the cluster that raises the likelihood fastest, and fit again; None without gain."""
     logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
@@ -361,7 +328,7 @@ def _one_more(
 
 
 def _joined(
-    cells: _Cells, sizes: FloatArray, weights: FloatArray, index: int
+    cells: _CountPairs, sizes: FloatArray, weights: FloatArray, index: int
 ) -> tuple[FloatArray, FloatArray, float]:
     """Join the clusters `index` and `index` + 1, in rising order of sizes, and fit again."""
     order = np.argsort(sizes, kind="stable")
@@ -375,10 +342,11 @@ def _joined(
 
 
 def _fitted(
-    cells: _Cells, sizes: FloatArray, weights: FloatArray, steps: int, *, moves: bool
+    cells: _CountPairs, sizes: FloatArray, weights: FloatArray, steps: int, *, moves: bool
 ) -> tuple[FloatArray, FloatArray, float]:
     """Run EM on clusters of cells; with `moves`, each step also moves sizes by a Newton step."""
-    ahead, draws, frequencies = cells.ahead, cells.ahead + cells.behind, cells.frequencies[:, None]
+    d1_draws, draws = cells.d1_draws, cells.d1_draws + cells.d2_draws
+    frequencies = cells.frequencies[:, None]
     everything = cells.frequencies.sum()
     likelihood = _Likelihood.of(cells, sizes)
     for _ in range(steps):
@@ -389,7 +357,7 @@ def _fitted(
         weights = np.add.reduce(blame, axis=(0, 1)) / everything
         if moves:
             share = likelihood.share
-            slope = np.add.reduce(blame * (ahead - draws * share), axis=1)
+            slope = np.add.reduce(blame * (d1_draws - draws * share), axis=1)
             bend = np.add.reduce(blame * draws, axis=1) * share[:, 0] * (1 - share[:, 0])
             step = (slope[0] - slope[1]) / (1e-9 + bend[0] + bend[1])
             step = np.minimum(np.maximum(step, -MAX_STEP), MAX_STEP)
@@ -398,7 +366,7 @@ def _fitted(
     return sizes, weights, float(cells.frequencies @ likelihood.logs(weights))
 
 
-def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
+def _posterior(cells: _CountPairs, model: _Model) -> tuple[FloatArray, FloatArray]:
     """Return the posterior probability and share of d1 at each log-ratio of clusters and grid."""
     sizes = np.concatenate([model.sizes, SIZES])
     weights = np.concatenate([model.weights, np.full(len(SIZES), MIN_WEIGHT)])

@@ -1,14 +1,10 @@
-"""The tuned constants of learning, in one table: they decide which rule is frozen.
+"""The tuned constants of learning: they decide which rule is frozen.
 
-None of these constants touches validity: the draws that certify a rule had no part in choosing it.
-Each constant trades power on one kind of mechanism for power on another. Only constants that were
-tuned against each other are here. Limits that several modules share are in `limits.py`; a threshold
-that matters to a single module, and the expected loss of the exact test (`_EXACT_TEST_LOSS` in
-`rule_tables.py`), are in that module.
-
-The values were chosen on reference mechanisms: `python -m benchmarks.tuning` halves and doubles
-each constant and prints the change of efficiency (benchmarks/RESULTS.md). Other modules read a
-constant at each use, as `tuning.NAME`, so that the benchmark can change it.
+They do not touch validity, since the draws that certify a rule had no part in choosing it. Each
+trades power on one kind of mechanism for power on another. Only constants that were tuned against
+each other are here, chosen on reference mechanisms: `python -m benchmarks.tuning` halves and
+doubles each and prints the change of efficiency (benchmarks/RESULTS.md). Other modules read
+`tuning.NAME` at each use, so that the benchmark can change it.
 """
 
 from dpaudit.levels import limits
@@ -30,8 +26,8 @@ PENALTY_WITHOUT_DELTA = 1.0
 PENALTY_ANY_ORDER = PENALTY + PENALTY_WITHOUT_DELTA
 # Standard errors by which a predicted bound for δ = 0 is lowered if it is computed from counts that
 # are smoothed over levels. It is less than PENALTY, the number for counts that are not smoothed,
-# since smoothing averages out random differences. Halving it changes the efficiency of audits (a
-# share, from 0 to 1) by +0.6 hundredths, doubling it by +1.8.
+# since smoothing averages out random differences. Halving it changes the efficiency of audits by
+# +0.6 hundredths, doubling it by +1.8.
 PENALTY_SMOOTHED = 1.5
 # Penalty, in standard errors, for candidates in which one fit gives the estimates of all levels, so
 # that frequent outputs determine the estimates of rare outputs. Halving it changes the efficiency
@@ -102,8 +98,8 @@ GAIN_OF_RAMP = 6.0
 # audits.
 GAIN_OF_CHOICE = 2.0
 # Log-likelihood, in nats, that each further parameter must gain, such as one more cluster of cells:
-# one nat, as in AIC. Halving it changes the efficiency of audits (a share, from 0 to 1) by -0.2
-# hundredths, doubling it by 0.
+# one nat, as in AIC. Halving it changes the efficiency of audits by -0.2 hundredths, doubling it by
+# 0.
 COST_OF_PARAMETER = 1.0
 # Least gain in log-likelihood, in nats, for separate scores. An independent block of columns gets a
 # score of its own if this score gains this much over the frequencies of the inputs alone. Each
@@ -120,18 +116,18 @@ DRAWS_PER_CELL = 24
 # Each tail of a column of numbers, where intervals are finer, holds this share of the draws.
 # Halving or doubling it does not change the efficiency of audits.
 SHARE_OF_TAILS = limits.SMALL_SHARE
-# In a sum over columns, this number of draws of each input is added to the counts of every cell
-# (interval or label), which shrinks log-ratios towards zero. Halving it changes the efficiency of
-# audits (a share, from 0 to 1) by 0 hundredths, doubling it by +0.1.
+# In a sum over columns, this number of draws of each input is added to the counts of every cell,
+# which shrinks log-ratios towards zero. Halving it changes the efficiency of audits by 0
+# hundredths, doubling it by +0.1.
 PRIOR_DRAWS = 4.0
 # Some scores sum over columns that a test selects. False discovery rate of this test: the expected
 # share of columns without signal among the selected columns. Halving it changes the efficiency of
-# audits (a share, from 0 to 1) by +0.3 hundredths, doubling it by -3.1.
+# audits by +0.3 hundredths, doubling it by -3.1.
 FALSE_DISCOVERY_RATE = 0.1
 # Largest factor by which the log-ratios of a column may be multiplied in a sum over columns.
 # Halving it changes the efficiency of audits by -0.2 hundredths, doubling it by 0.
 MAX_COLUMN_SCALE = 1.5
 # Prior standard deviation of the difference between two related log-ratios, as a share of their
 # size. Related are the log-ratios of a rule's guesses of d1 and of d2, those of the cells in one
-# cluster (cells of similar log-ratio), and those of neighbouring entries of a sequence.
+# cluster, and those of neighbouring entries of a sequence.
 SPREAD_OF_DIFFERENCES = 0.5

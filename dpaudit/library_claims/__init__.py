@@ -3,6 +3,16 @@
 `ask` recognises the library by the module of an object's type, and imports no library. This package
 needs only Python 3.8 and the standard library, so that it can run in the environment of the
 mechanism, where dpaudit need not be installed.
+
+question
+    The pair of inputs for which a library is asked for its claim, and the δ that the user wants.
+asked
+    The call or attribute that gave the claim, as text.
+answer
+    A dict with `claim`, the parameters of the claim by name, `asked`, and `answer`, the result of
+    the call as text; `ask` adds `library` and `version`.
+relation
+    The kind and distance of a neighbouring relation, such as ("l1", 1.0).
 """
 
 from __future__ import annotations
@@ -21,7 +31,7 @@ from . import (
 from .answers import NoClaim as NoClaim
 from .answers import Question as Question
 from .answers import version_of
-from .drawing import as_function as as_function
+from .dataset_functions import as_function as as_function
 
 TYPE_CHECKING = False  # avoids the import of typing
 if TYPE_CHECKING:
@@ -47,28 +57,9 @@ SOURCE = "claim_source"
 
 
 def ask(function: Any, question: Question) -> dict[str, Any]:
-    """Return the claim that a library states for one of its objects.
-
-    Parameters
-    ----------
-    function : callable
-        The mechanism as dpaudit calls it: an object of a library, a method of such an object, a
-        function of a library, or a function whose attribute `claim_source` names the object.
-    question : Question
-        The pair of inputs, and the δ that the user wants.
-
-    Returns
-    -------
-    dict
-        Five keys. `claim`: parameters of the claim by name. For the report (`ClaimSource`):
-        `library`, `version`, `asked` (the call that gave the claim) and `answer` (its result).
-
-    Raises
-    ------
-    NoClaim
-        If the object belongs to no known library, if the library refuses or fails, or if its claim
-        allows every leak.
-    """
+    """Return the answer of a library about one of its objects, about a method or function of its
+    own, or about a function whose attribute `claim_source` names the object. Raises NoClaim if no
+    known library makes it, if the library refuses or fails, or if its claim allows every leak."""
     for thing in _objects(function, question):
         name = _library_of(thing)
         if name is None:

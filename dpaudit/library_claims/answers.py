@@ -1,5 +1,4 @@
-"""Define the question that asks a library for its privacy claim, the possible answers, and
-functions for the distance of two inputs."""
+"""Define questions and answers, and the distance of two inputs."""
 
 from __future__ import annotations
 
@@ -18,10 +17,7 @@ _REMEDY = "give the claim itself, or an object or a pair of inputs with a finite
 
 
 class NoClaim(Exception):
-    """Raised if a library states no claim that can be tested.
-
-    code: code of the error that dpaudit's main process then raises, from docs/errors.md.
-    """
+    """Raised, with the code of an error in docs/errors.md, if a library states no claim to test."""
 
     def __init__(self, text: str, code: str) -> None:
         super().__init__(text)
@@ -29,13 +25,11 @@ class NoClaim(Exception):
 
 
 class Question:
-    """The pair of inputs for which a library is asked for its claim, and the δ that the user wants.
+    """The question to a library.
 
     pair: d1 and d2; None if a search will find the pair.
-    relation: kind and distance of the neighbouring relation, such as ("l1", 1.0); None if not
-        stated.
-    delta: the δ at which a claim that is a curve ε(δ) is tested; None if it is tested at several
-        values of δ.
+    relation: None if not stated.
+    delta: the δ at which a claim that is a curve ε(δ) is tested; None: at several values of δ.
     params: keyword arguments of every call of the mechanism.
     """
 
@@ -59,85 +53,67 @@ def version_of(package: str) -> str:
         return "of an unknown version"
 
 
-def number(value: Any, symbol: str, asked: str) -> float:
-    """Return a parameter of a claim as a float. Raise NoClaim if its value claims nothing, such as
-    ε = ∞.
-
-    symbol: name of the parameter, such as ε.
-    asked: the call that returned the value, for messages.
-    """
+def number(value: Any, symbol: str, query: str) -> float:
+    """Return the parameter `symbol` as a float. Raises NoClaim for no claim, such as ε = ∞."""
     parameter = float(value)
     if not 0 <= parameter < math.inf:
-        why = f"{asked} says {symbol} = {parameter:g}, which claims nothing; {_REMEDY}"
+        why = f"{query} says {symbol} = {parameter:g}, which claims nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-failed")
     if symbol == "δ" and parameter >= 1:
-        why = f"{asked} says δ = {parameter:g}, and a δ of 1 or more says nothing; {_REMEDY}"
+        why = f"{query} says δ = {parameter:g}, and a δ of 1 or more says nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-says-nothing")
     return parameter
 
 
-def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dict[str, Any]:
-    """Return the answer of a library that states a single (ε, δ).
-
-    The result has the keys `asked`, `claim` and `answer` (see `library_claims.ask`).
-
-    asked: the call or attribute that returned the values.
-    """
-    epsilon, delta = number(epsilon, "ε", asked), number(delta, "δ", asked)
+def point(question: Question, query: str, epsilon: Any, delta: Any = 0.0) -> dict[str, Any]:
+    """Return the answer of a library that states a single (ε, δ)."""
+    epsilon, delta = number(epsilon, "ε", query), number(delta, "δ", query)
     if question.delta is not None and delta == 0:
-        why = f"{asked} states the claim without a δ to choose; leave delta out"
+        why = f"{query} states the claim without a δ to choose; leave delta out"
         raise NoClaim(why, code="options-conflict")
     if question.delta not in (None, delta):
         why = (
-            f"{asked} states ε = {epsilon:.12g} at δ = {delta:.12g} alone, and delta is "
+            f"{query} states ε = {epsilon:.12g} at δ = {delta:.12g} alone, and delta is "
             f"{question.delta:.12g}; leave delta out"
         )
         raise NoClaim(why, code="claim-at-another-delta")
     claim = {"epsilon": epsilon, "delta": delta} if delta else {"epsilon": epsilon}
     words = f"ε = {epsilon:.12g}, δ = {delta:.12g}" if delta else f"ε = {epsilon:.12g}"
-    return {"asked": asked, "claim": claim, "answer": words}
+    return {"asked": query, "claim": claim, "answer": words}
 
 
-def single(question: Question, asked: str, **parameters: Any) -> dict[str, Any]:
-    """Return the answer of a library that states its claim in parameters other than ε and δ alone,
-    such as ρ for zCDP or μ for Gaussian DP.
-
-    asked: the call or attribute that returned the values.
-    parameters: parameters of the claim by name, such as rho.
-    """
+def single(question: Question, query: str, **parameters: Any) -> dict[str, Any]:
+    """Return the answer of a library that states its claim in other parameters than ε and δ alone,
+    such as ρ for zCDP or μ for Gaussian DP."""
     symbols = {"rho": "ρ", "delta": "δ", "mu": "μ"}
     if question.delta is not None:
         # This claim has no δ that the user could choose, so `point` raises NoClaim.
-        return point(question, asked, 0.0)
-    claim = {name: number(value, symbols[name], asked) for name, value in parameters.items()}
+        return point(question, query, 0.0)
+    claim = {name: number(value, symbols[name], query) for name, value in parameters.items()}
     words = ", ".join(f"{symbols[name]} = {value:.12g}" for name, value in claim.items())
-    return {"asked": asked, "claim": claim, "answer": words}
+    return {"asked": query, "claim": claim, "answer": words}
 
 
 def curve(
-    question: Question, asked: str, epsilon_at: Callable[[float], Any], *, pure: bool = False
+    question: Question, query: str, epsilon_at: Callable[[float], Any], *, pure: bool = False
 ) -> dict[str, Any]:
-    """Return the answer of a library that states ε as a function of δ.
-
-    epsilon_at: function that returns ε for a δ.
-    pure: whether `epsilon_at` also accepts δ = 0.
-    """
+    """Return the answer of a library that states ε as a function of δ; `pure`: also for δ = 0."""
     if question.delta is not None:
         delta = question.delta
-        epsilon = number(epsilon_at(delta), "ε", f"{asked} at δ = {delta:g}")
+        epsilon = number(epsilon_at(delta), "ε", f"{query} at δ = {delta:g}")
         words = f"ε = {epsilon:.12g} at δ = {delta:.12g}"
         claim = {"epsilon": epsilon, "delta": delta}
-        return {"asked": asked, "claim": claim, "answer": words}
+        return {"asked": query, "claim": claim, "answer": words}
     points = []
     for delta in (0.0, *DELTAS) if pure else DELTAS:
         epsilon = float(epsilon_at(delta))
         if math.isnan(epsilon):
-            why = f"{asked} says ε = NaN at δ = {delta:g}; {_REMEDY}"
+            why = f"{query} says ε = NaN at δ = {delta:g}; {_REMEDY}"
             raise NoClaim(why, code="claim-failed")
         if 0 <= epsilon < math.inf:
             points.append((epsilon, delta))
     if not points:
-        why = f"{asked} says that no ε is finite, which claims nothing; {_REMEDY}"
+        why = f"{query} says that no ε is finite, which claims nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-failed")
     # Among points (ε, δ) with the same ε, keep only the smallest δ: it implies the larger ones.
     guarantees = [p for p in points if p[1] == min(d for e, d in points if e == p[0])]
@@ -146,7 +122,7 @@ def curve(
     remaining = len(guarantees) - 1
     if remaining:
         words += " and {} other point{}".format(remaining, "s" * (remaining > 1))
-    return {"asked": asked, "claim": {"guarantees": [list(p) for p in guarantees]}, "answer": words}
+    return {"asked": query, "claim": {"guarantees": [list(p) for p in guarantees]}, "answer": words}
 
 
 # Functions that compute the distance of two inputs. They round up: a result is never smaller than
@@ -154,10 +130,7 @@ def curve(
 
 
 def norm(first: Any, second: Any, order: float) -> float | None:
-    """Return the norm of the difference of two numbers or vectors, or None if they are neither.
-
-    order: order of the norm: 1, 2 or infinity.
-    """
+    """Return the norm, of order 1, 2 or ∞, of the difference of numbers or vectors, else None."""
     first_entries, second_entries = vector(first), vector(second)
     if first_entries is None or second_entries is None or len(first_entries) != len(second_entries):
         return None
@@ -176,8 +149,7 @@ def norm(first: Any, second: Any, order: float) -> float | None:
 
 
 def vector(value: Any) -> list[Any] | None:
-    """Return the entries of a list or an array of finite numbers, or None for any other value. A
-    single number counts as a vector of one entry."""
+    """Return the entries of a list or array of finite numbers, or of one number, else None."""
     plain = value.tolist() if hasattr(value, "tolist") else value
     entries = list(plain) if isinstance(plain, (list, tuple)) else [plain]
     for entry in entries:
@@ -208,8 +180,7 @@ def rows(value: Any) -> list[Any] | None:
 
 def exchanged(first: Any, second: Any) -> tuple[int, int] | None:
     """Return (number of records of `first` that `second` lacks, number of records of `second` that
-    `first` lacks). The order of the records does not matter. Return None if an input is not a list
-    or an array."""
+    `first` lacks), whatever their order; None if an input is not a list or an array."""
     first_rows, second_rows = rows(first), rows(second)
     if first_rows is None or second_rows is None:
         return None
@@ -235,17 +206,13 @@ def edits(first: Sequence[Any], second: Sequence[Any]) -> int:
     return previous[-1]
 
 
-def within(question: Question, sensitivity: Any, asked: str) -> None:
-    """Raise NoClaim if the two inputs are numbers whose distance exceeds `sensitivity`, since the
-    mechanism's claim does not apply to them.
-
-    sensitivity: largest distance between inputs for which the mechanism makes its claim.
-    asked: name of the class of the mechanism, for the message.
-    """
+def within(question: Question, sensitivity: Any, query: str) -> None:
+    """Raise NoClaim, with the name of the mechanism's class, if the two inputs are numbers whose
+    distance exceeds `sensitivity`, since the mechanism's claim does not apply to them."""
     distance = None if question.pair is None else norm(*question.pair, order=1)
     if distance is not None and not isinstance(sensitivity, bool) and distance > float(sensitivity):
         raise NoClaim(
-            f"{asked} is for inputs at a distance of at most {float(sensitivity):g}, and d1 and d2 "
+            f"{query} is for inputs at a distance of at most {float(sensitivity):g}, and d1 and d2 "
             f"have the distance {distance:g}; give a closer pair",
             code="claim-not-for-pair",
         )

@@ -12,8 +12,7 @@ NAME, PACKAGE = "diffprivlib", "diffprivlib"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the claim that an object of diffprivlib, or a function of `diffprivlib.tools`, states
-    with its own ε and δ."""
+    """Return the ε and δ that an object of diffprivlib, or a function of its tools, states."""
     if hasattr(thing, "__code__"):  # a tool: ε is a keyword of its calls
         epsilon = question.params.get("epsilon", _default(thing))
         return point(question, f"{thing.__name__}(epsilon)", epsilon)

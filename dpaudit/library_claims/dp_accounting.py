@@ -12,22 +12,14 @@ NAME, PACKAGE = "dp-accounting", "dp-accounting"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the curve ε(δ) that an accountant of dp-accounting states. For an event, such as
-    `GaussianDpEvent`, this is the PLD accountant, or the RDP accountant if the PLD accountant does
-    not support the event.
-
-    thing: an accountant or an event.
-    """
+    """Return the curve ε(δ) of an accountant, or that of `of_event` for an event."""
     return of_event(thing, question) if not hasattr(thing, "get_epsilon") else _of(thing, question)
 
 
 def of_event(event: Any, question: Question, relation: str | None = None) -> dict[str, Any]:
-    """Return the curve ε(δ) of the PLD accountant for `event`, or the curve of the RDP accountant
-    if the PLD accountant cannot compose the event.
-
-    relation: name of a neighbouring relation of dp-accounting, such as "REPLACE_SPECIAL"; None
-        stands for its default.
-    """
+    """Return the curve ε(δ) of the PLD accountant for `event`, or that of the RDP accountant if the
+    PLD accountant cannot compose the event. `relation` is a name of dp-accounting, such as
+    "REPLACE_SPECIAL"; None stands for its default."""
     import dp_accounting
     from dp_accounting import pld, rdp
 

@@ -1,5 +1,4 @@
-"""Ask an execution plan of jax-privacy for its claim: the curve ε(δ) that dp-accounting computes
-for the DP event of the plan, such as a composition of Gaussian mechanisms."""
+"""Ask an execution plan of jax-privacy for its claim: the curve ε(δ) of its DP event."""
 
 from __future__ import annotations
 

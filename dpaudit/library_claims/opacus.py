@@ -14,10 +14,8 @@ NAME, PACKAGE = "Opacus", "opacus"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the claim of an Opacus accountant: the curve ε(δ) of its method `get_epsilon`.
-
-    thing: the accountant, or an object with an attribute `accountant`, such as a `PrivacyEngine`.
-    """
+    """Return the curve ε(δ) of the method `get_epsilon` of an Opacus accountant, or of the
+    `accountant` of an object such as a `PrivacyEngine`."""
     accountant = getattr(thing, "accountant", thing)
     if not hasattr(accountant, "history"):
         why = f"Opacus' {type(thing).__name__} has no accountant; name the PrivacyEngine"

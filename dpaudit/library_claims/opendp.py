@@ -1,5 +1,4 @@
-"""Ask an OpenDP measurement for its claim: its own map from the distance of two inputs to the
-privacy loss."""
+"""Ask an OpenDP measurement for its claim: its map from distances of inputs to privacy losses."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ _RECORDS = {
 
 
 def ask(measurement: Any, question: Question) -> dict[str, Any]:
-    """Return the claim that a measurement's map, a function from distance to privacy loss, states
-    for the distance of the two inputs."""
+    """Return the claim that the measurement's map states for the distance of the two inputs."""
     metric = str(measurement.input_metric)
     d_in = distance(metric, question)
     words = [f"{part:.12g}" for part in (d_in if isinstance(d_in, tuple) else [d_in])]
@@ -66,11 +64,8 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
 
 def distance(metric: str, question: Question) -> Any:
     """Return the distance of the two inputs in the measurement's metric or, if the pair is not
-    known yet, the largest distance of two neighbours.
-
-    OpenDP accepts numbers of the metric's type alone. An integer metric gets int, rounded up, and a
-    metric of histograms a tuple.
-    """
+    known yet, the largest distance of two neighbours. OpenDP accepts numbers of the metric's type
+    alone. An integer metric gets int, rounded up, and a metric of histograms a tuple."""
     pair = question.pair
     d_in = _of_relation(metric, question) if pair is None else _of_pair(metric, pair)
     if d_in is None:

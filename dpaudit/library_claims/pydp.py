@@ -12,8 +12,7 @@ NAME, PACKAGE = "python-dp", "python-dp"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the claim that an object of PyDP states in its attributes `epsilon` and, if it exists,
-    `delta`."""
+    """Return the `epsilon` and, if it exists, the `delta` of an object of PyDP."""
     name = type(thing).__name__
     for sensitivity in ("sensitivity", "l2_sensitivity"):
         if hasattr(thing, sensitivity):

@@ -1,5 +1,4 @@
-"""Ask a Tumult Core measurement for its claim: its privacy function at the distance of the two
-inputs."""
+"""Ask a Tumult Core measurement for its claim: its privacy function at the inputs' distance."""
 
 from __future__ import annotations
 

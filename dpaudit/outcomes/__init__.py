@@ -1,7 +1,7 @@
 """Outputs of a mechanism as a table of columns.
 
-An outcome is one output, or an exception (`Raised`). `from_raw` converts a list of outcomes to an
-`Outcomes` table. The table has one row per outcome, and one column per place in the outcomes:
+`from_raw` converts a list of outcomes to an `Outcomes` table, with one row per outcome, and one
+column per place in the outcomes:
 
     from_raw([{"age": 36, "tags": ["a"]}, {"age": 41.5, "tags": []}])
 
@@ -11,34 +11,42 @@ An outcome is one output, or an exception (`Raised`). `from_raw` converts a list
     length of output["tags"]  1      0
     type of output["age"]     int    absent (the usual type of a number is float)
 
-Path    A place in an outcome: its name, such as `output["tags"][0]`, and the steps that lead to it.
-Entry   The content of one outcome at one place: a number (float64) or a label. A label is a text
-        for a value that is not a number: a string in quotes, `True`, `None`, `NaN`,
-        `raised ValueError`, `a dict`, or `absent` if the outcome does not have the place.
-Content A text also has the entries of what it contains: of the structure in JSON, at
-        `json(output)`, or else of its numbers, at `numbers(output)[0]`, ..., and of the text
-        without them, at `words(output)`.
-Column  The entries of all outcomes at one place: `numbers` (size,) float64, NaN for labels;
-        `codes` (size,) int32, 0 for a number and k for `labels[k - 1]`; `codes` is None if all
-        entries are numbers.
-Table   Outcomes of one shape: a tuple of columns, and the entries that all outcomes share.
-LongTable
-        Outcomes of several shapes: one array of all entries, sorted by path.
-TimedOutcomes
-        A table with the duration of each call in nanoseconds, (size,).
-Keys    64-bit hashes of outcomes, (size,) uint64: equal for equal outcomes, in every process.
-Representation
-        The properties of an outcome that == does not compare: types, signs of zero, orders of the
-        keys of dicts. They have columns of their own.
-Aspects Columns that are computed from another column: `lowest set bit of output`, `kind of output`.
+outcome
+    One output, or an exception (`Raised`).
+path
+    A place in an outcome: its name, such as `output["tags"][0]`, and the steps that lead to it.
+entry
+    The content of one outcome at one place: a number (float64) or a label.
+label
+    A text for a value that is not a number: a string in quotes, `True`, `None`, `NaN`,
+    `raised ValueError`, `a dict`, or `absent` if the outcome does not have the place.
+column
+    The entries of all outcomes at one place: `numbers` (size,), NaN for labels; `codes` (size,), 0
+    for a number and k for `labels[k - 1]`; `codes` is None if all entries are numbers.
+content
+    Of a text: its structure in JSON, at `json(output)`, or else its numbers, at
+    `numbers(output)[0]`, ..., and the text without them, at `words(output)`.
+table
+    A `Table` has outcomes of one shape, a `LongTable` outcomes of several, `TimedOutcomes` also the
+    duration of each call in nanoseconds.
+keys
+    64-bit hashes of outcomes, (size,): equal for equal outcomes, in every process.
+representation, form
+    The properties of an outcome that == does not compare: types, signs of zero, orders of the keys
+    of dicts, digits of a Decimal. Except for signs, each is an entry of its own, a form, unless it
+    is usual, as the type float of a number.
+aspect
+    A column that is computed from another column: `lowest set bit of output`, `kind of output`.
+known outcomes
+    Outcomes that were seen before, among which new ones are looked for.
+band
+    An interval in place of the numbers in it, as a label such as `number < 3`.
+symbol
+    A small integer that stands for an entry of a column.
 
 No value is rounded or merged, since some privacy definitions are not closed under post-processing.
-
-`columns` defines entries, labels, keys and paths. `scalars` and `representation` convert values to
-entries and texts. `reader` and `reading` read raw outputs, `texts` the contents of texts. `tables`
-and `long_table` store outcomes. `aspects` computes columns from other columns. `known` finds
-outcomes among known outcomes. `frames` and `set_order` also run in the processes that call the
-mechanism, under Python 3.8 and without dpaudit.
+`frames` and `set_order` also run in the processes that call the mechanism, under Python 3.8 and
+without dpaudit.
 """
 
 from __future__ import annotations
@@ -55,7 +63,7 @@ from dpaudit.outcomes.columns import Column as Column
 from dpaudit.outcomes.columns import KeyArray as KeyArray
 from dpaudit.outcomes.columns import Raised as Raised
 from dpaudit.outcomes.columns import number_word as number_word
-from dpaudit.outcomes.reading import from_raw as from_raw
+from dpaudit.outcomes.raw_outputs import from_raw as from_raw
 from dpaudit.outcomes.tables import NamedColumns as NamedColumns
 from dpaudit.outcomes.tables import Outcomes as Outcomes
 from dpaudit.outcomes.tables import Table, TimedOutcomes, are_alike, stacked

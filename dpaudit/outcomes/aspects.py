@@ -1,9 +1,5 @@
-"""Columns that are computed from another column, such as bits and decimal places of its numbers, or
-types and kinds of its entries.
-
-The name of such a column is a prefix followed by the name of the other column. For example,
-`decimal places of output[2]` is computed from `output[2]`.
-"""
+"""Aspects, such as bits and decimal places of numbers, or types and kinds of entries. The name of
+an aspect is a prefix and the name of the other column: `decimal places of output[2]`."""
 
 from __future__ import annotations
 
@@ -31,10 +27,9 @@ Codes = NDArray[np.int64]
 
 
 def made_from(name: str, known: Callable[[str], Column]) -> Column:
-    """Return the column called `name`. If the name consists of a prefix, such as `kind of `, and
-    the name of another column, compute the column from that other column.
+    """Return the column called `name`, computed from another if it is the name of an aspect.
 
-    known: function that takes the name of a column without prefix and returns this column.
+    known: returns the column with a name without prefix.
     """
     prefix = prefix_of(name)
     if prefix is None:

@@ -1,10 +1,4 @@
-"""Columns of a table of outcomes: their names (paths), their entries, and the hashes of entries
-(keys).
-
-An entry is the content of one outcome at one place, such as `output[2]`. It is a number, or a
-label: a text that stands for a value that is not a number (`'a'`, `None`, `NaN`, `a dict`, `raised
-ValueError`, `absent`).
-"""
+"""Columns of a table of outcomes: their names (paths), their entries, and the hashes of entries."""
 
 from __future__ import annotations
 
@@ -62,11 +56,10 @@ Step = Literal["root", "item", "key", "element", "attribute", "about", "form", "
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An exception of the mechanism. It counts as an outcome.
+    """An exception of the mechanism, as an outcome.
 
     kind: name of the exception's type, such as `ValueError`.
-    where: file and line that raised the exception, such as `mine.py:12`; "" if unknown. Not
-    compared by ==.
+    where: file and line that raised it, such as `mine.py:12`; "" if unknown. Not compared by ==.
     """
 
     kind: str
@@ -82,21 +75,18 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
-    """A place in an outcome, such as `output["Escargots"]` or `output[2].age`.
+class PlacePath:
+    """A place in an outcome, such as `output["Escargots"]`. Equal names denote the same place.
 
-    Two paths with the same name denote the same place.
-
-    parent: path of the value that contains the value at this path. None for the outcome itself.
+    parent: path of the value that contains the value at this path; None for the outcome itself.
     step: kind of the last step, such as "key".
     word: text of the last step: an index, a key, an element of a set, an attribute or a property.
-    name: text of the whole path.
     depth: number of steps from the outcome.
     texts: names of the paths of the texts whose contents the path leads through.
     contents: kinds of these contents: "json", "numbers" or "words".
     """
 
-    parent: Path | None
+    parent: PlacePath | None
     step: Step
     word: str
     name: str = field(init=False)
@@ -126,54 +116,41 @@ class Path:
 
     @property
     def is_in_keys(self) -> bool:
-        """Whether the hash of an outcome depends on the outcome's entry at this path.
-
-        True for all paths except orders of a dict's keys. A dict may be made from a set, and the
-        order of a set differs from process to process.
-        """
+        """Whether the hash of an outcome depends on its entry at this path: not for orders of a
+        dict's keys, since a set in the dict may order them differently in each process."""
         return self.step != "form" or self.word != ORDER
 
     @property
     def tells_by_absence(self) -> bool:
-        """Whether the lack of an entry at this path is information that no other entry gives.
-
-        True for keys of dicts, elements of sets and contents of texts. False for items of lists,
-        since the length of a list already shows which items are absent.
-        """
+        """Whether the lack of an entry here is information that no other entry gives: for keys of
+        dicts, elements of sets and contents of texts, but not for items of lists, which have a
+        length."""
         return self.step in ("key", "element", "content")
 
-    def then(self, step: Step, word: str) -> Path:
-        return Path(self, step, word)
+    def then(self, step: Step, word: str) -> PlacePath:
+        return PlacePath(self, step, word)
 
-    def item(self, place: int) -> Path:
-        return Path(self, "item", str(place))
+    def item(self, place: int) -> PlacePath:
+        return PlacePath(self, "item", str(place))
 
-    def key(self, key: str) -> Path:
-        return Path(self, "key", quoted(key))
+    def key(self, key: str) -> PlacePath:
+        return PlacePath(self, "key", quoted(key))
 
-    def about(self, what: str) -> Path:
+    def about(self, what: str) -> PlacePath:
         """Return the path of a property, such as `length`, of the value at this path."""
-        return Path(self, "about", what)
+        return PlacePath(self, "about", what)
 
-    def form(self, what: str) -> Path:
-        """Return the path of a property that == does not compare, such as `type`, of the value at
-        this path."""
-        return Path(self, "form", what)
+    def form(self, what: str) -> PlacePath:
+        """Return the path of a form, such as `type`, of the value at this path."""
+        return PlacePath(self, "form", what)
 
 
-ROOT = Path(None, "root", "output")
+ROOT = PlacePath(None, "root", "output")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """The entries of all outcomes at one place.
-
-    name: name of the place, such as `output`, `output["age"]` or `length of output`.
-    numbers: array (outcomes,) of the entries that are numbers; NaN for an entry that is a text.
-    codes: array (outcomes,): 0 for an entry that is a number, k for the text `labels[k - 1]`. None
-    if all entries are numbers.
-    labels: distinct texts of the entries that are not numbers. Some may be unused.
-    """
+    """The entries of all outcomes at one place, called `name`. Some labels may be unused."""
 
     name: str
     numbers: FloatArray
@@ -204,10 +181,8 @@ class Column:
         return Column(self.name, self.numbers, codes, labels)
 
     def keys(self) -> KeyArray:
-        """Return a 64-bit hash of each entry, shape (outcomes,). Callers must not change the array.
-
-        Equal entries have equal hashes, except that 0.0 and -0.0 differ.
-        """
+        """Return a hash of each entry, (size,), which callers must not change. Equal entries have
+        equal hashes, except that 0.0 and -0.0 differ."""
         has_more = self.codes is not None and 0 < len(self.codes) < len(self.labels)
         column = self.trimmed() if has_more else self
         return entry_keys(column.numbers, column.codes, label_keys(column.labels))
@@ -219,16 +194,13 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class PlaceEntries:
     """The entries of some outcomes at one place.
 
-    path: the place.
-    rows: index of the outcome of each entry, shape (entries,). None if every outcome has an entry,
-    in order.
-    column: the entries.
+    rows: index of the outcome of each entry, (entries,); None for all, in order.
     """
 
-    path: Path
+    path: PlacePath
     rows: RowArray | None
     column: Column
 
@@ -259,11 +231,8 @@ def entry_word(number: float) -> str:
 
 
 def number_writer(name: str) -> Callable[[float], str]:
-    """Return a function that converts a number in a column to a text. name: name of the column.
-
-    The number 5 becomes `2^5` in columns of bits, `5 ns` in the column of durations, and `5` in
-    other columns.
-    """
+    """Return a function that writes a number of the column `name`: 5 as `2^5` in columns of bits,
+    as `5 ns` in the column of durations, and as `5` in others."""
     if name == ELAPSED:
         return duration_word
     if name.startswith((LOWEST_BIT, HIGHEST_BIT)):
@@ -279,10 +248,7 @@ def duration_word(nanoseconds: float) -> str:
 
 
 def is_negative_zero(numbers: FloatArray) -> NDArray[np.bool_] | None:
-    """Return a mask of the numbers that are -0.0; None if none of them is.
-
-    Most arrays contain no -0.0. For them, one pass finds that out, and no mask is made.
-    """
+    """Return a mask of the numbers that are -0.0; None if none is, as one pass finds out."""
     bits = numbers.view(np.int64)
     if not len(bits) or bits.min() > _NEGATIVE_ZERO:
         return None
@@ -290,8 +256,7 @@ def is_negative_zero(numbers: FloatArray) -> NDArray[np.bool_] | None:
 
 
 def kinds_of(column: Column) -> Column:
-    """Return a column with the kind of each entry of a column, such as `a number`, `a string` or
-    `absent`."""
+    """Return a column with the kind of each entry, such as `a number`, `a string` or `absent`."""
     kinds = list(map(kind_word, column.labels))
     codes = column.codes
     if codes is None:
@@ -303,12 +268,8 @@ def kinds_of(column: Column) -> Column:
 
 
 def kind_word(label: str) -> str:
-    """Return the kind of an entry that is not a number, such as `a string` for `'a'`.
-
-    `None`, `NaN`, `absent`, exceptions and containers are kinds of their own, so they are returned
-    unchanged. All other values, such as dates, share the kind `a value of another kind`.
-
-    label: text of the entry.
+    """Return the kind of a label, such as `a string` for `'a'`. `None`, `NaN`, `absent`, exceptions
+    and containers are kinds of their own; all others, such as dates, are `a value of another kind`.
     """
     if label.startswith(("'", '"')):
         return "a string"
@@ -329,13 +290,11 @@ def join(columns: Sequence[Column]) -> Column:
 def recoded(
     known: dict[str, int], labels: Iterable[str], codes: CodeArray | None, size: int
 ) -> CodeArray:
-    """Return new codes for a column: codes that refer to the labels in `known`, which several
-    columns share, instead of the column's own labels. A label is a text that stands for an entry
-    that is not a number.
+    """Return codes of a column that refer to the labels in `known`, which several columns share, in
+    place of the column's own labels.
 
     known: maps a label to its new code, from 1. Labels of the column that are missing are added.
-    labels: the column's own labels. Its code k stands for label number k, from 1.
-    codes: the column's own codes, 0 for a number. None if all of its `size` entries are numbers.
+    codes: the column's own codes; None if all of its `size` entries are numbers.
     """
     new_codes = [0, *(known.setdefault(label, len(known) + 1) for label in labels)]
     if codes is None:
@@ -344,20 +303,14 @@ def recoded(
 
 
 def entry_keys(numbers: FloatArray, codes: CodeArray | None, known: KeyArray) -> KeyArray:
-    """Return a 64-bit hash of each entry of a column, shape (entries,).
-
-    numbers: the numbers of the column.
-    codes: for each entry, 0 for a number, or k for label number k, a text that stands for an entry
-        that is not a number. None if all entries are numbers.
-    known: at index k, the hash of label number k, as from `label_keys`.
-    """
+    """Return a hash of each entry of a column, (size,). `known` has the hash of label k at index k,
+    as from `label_keys`."""
     keys = numbers.view(np.uint64)
     return keys if codes is None else np.where(codes > 0, known[codes], keys)
 
 
 def label_keys(labels: Iterable[str]) -> KeyArray:
-    """Return an array with the 64-bit hash of label number k, from 1, at index k. Index 0 is unused
-    and contains 0."""
+    """Return the hash of label k, from 1, at index k; index 0 is 0."""
     return np.array([0, *map(text_key, labels)], dtype=np.uint64)
 
 
@@ -368,12 +321,8 @@ def text_key(text: str) -> int:
 
 
 def mix(keys: KeyArray) -> KeyArray:
-    """Scramble 64-bit hashes in place, by the last step of the random generator SplitMix64. Return
-    the array.
-
-    Hashes are added up later. Sums of scrambled hashes rarely collide; without scrambling, sums of
-    hashes of similar numbers may collide.
-    """
+    """Scramble hashes in place, by the last step of the random generator SplitMix64, and return the
+    array. Sums of scrambled hashes rarely collide."""
     shifted = keys >> np.uint64(30)
     keys ^= shifted
     keys *= np.uint64(0xBF58476D1CE4E5B9)
@@ -384,8 +333,8 @@ def mix(keys: KeyArray) -> KeyArray:
 
 
 def find(keys: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the index of each wanted hash in the sorted array `keys`; `len(keys)` for a hash that
-    it does not contain."""
+    """Return the index of each wanted hash in the sorted `keys`; `len(keys)` for one that is not
+    there."""
     if len(keys) == 0:
         return np.zeros(len(wanted), dtype=np.intp)
     indices = np.searchsorted(keys, wanted)

@@ -1,9 +1,10 @@
-"""Convert data frames, series and Arrow tables to plain Python values.
+"""Convert data frames, series and Arrow tables to plain Python values, under Python 3.8 and without
+dpaudit.
 
-This file also runs in the processes that call the mechanism, so it works in Python 3.8 and imports
-nothing of dpaudit. These processes send objects of pandas, Polars and Arrow as `Frame` and
-`Series`, so that the auditing process does not need these libraries. This module does not import
-the libraries either: a mechanism that returns their objects has already imported them.
+The processes that call the mechanism send objects of pandas, Polars and Arrow as `Frame` and
+`PlainSeries`, so that the auditing process does not need these libraries. This module does not
+import
+them either: a mechanism that returns their objects has already imported them.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Frame:
     """A data frame, converted to plain Python values.
 
     word: type of the data frame in words, such as `a DataFrame`.
-    columns: maps the name of a column to its values. The values are a list. If the data frame has
-    an index other than 0, 1, 2, ..., they are a mapping from index to value instead.
+    columns: the values of each column, by its name: a list, or a mapping from index to value if the
+        index is not 0, 1, 2, ...
     """
 
     def __init__(self, word: str, columns: dict[Any, Entries]) -> None:
@@ -43,12 +44,11 @@ class Frame:
         return max(map(len, self.columns.values()), default=0), len(self.columns)
 
 
-class Series:
+class PlainSeries:
     """A series, converted to plain Python values.
 
     word: type and dtype in words, such as `Series of int64`.
-    entries: list of the values. If the series has an index other than 0, 1, 2, ..., a mapping from
-    index to value instead.
+    entries: a list, or a mapping from index to value if the index is not 0, 1, 2, ...
     """
 
     def __init__(self, word: str, entries: Entries) -> None:
@@ -63,12 +63,12 @@ def is_frame(kind: type) -> bool:
 
 
 def is_series(kind: type) -> bool:
-    return issubclass(kind, Series) or _library(kind, _SERIES) is not None
+    return issubclass(kind, PlainSeries) or _library(kind, _SERIES) is not None
 
 
 def as_frame(value: Any) -> Frame:
-    """Convert a data frame or an Arrow table to a `Frame` (plain values by column). If two columns
-    have the same name, a number is added to the second name."""
+    """Convert a data frame or an Arrow table to a `Frame`. A number is added to a name that
+    repeats."""
     library = _library(type(value), _FRAMES)
     if library == "pandas":
         keys = _distinct(value.columns.tolist())
@@ -85,15 +85,15 @@ def as_frame(value: Any) -> Frame:
     return value  # type: ignore[no-any-return]  # it is a Frame
 
 
-def as_series(value: Any) -> Series:
-    """Convert a series, an index or an Arrow array to a `Series` (plain values)."""
+def as_series(value: Any) -> PlainSeries:
+    """Convert a series, an index or an Arrow array to a `PlainSeries` (plain values)."""
     library, name = _library(type(value), _SERIES), type(value).__qualname__
     if library == "pandas":
-        return Series(f"{name} of {value.dtype}", _entries(value))
+        return PlainSeries(f"{name} of {value.dtype}", _entries(value))
     if library == "polars":
-        return Series(f"polars.{name} of {value.dtype}", value.to_list())
+        return PlainSeries(f"polars.{name} of {value.dtype}", value.to_list())
     if library == "pyarrow":
-        return Series(f"pyarrow.{name} of {value.type}", value.to_pylist())
+        return PlainSeries(f"pyarrow.{name} of {value.type}", value.to_pylist())
     return value  # type: ignore[no-any-return]  # it is a Series
 
 
@@ -115,12 +115,9 @@ def scalar_parts(value: Any) -> tuple[str, list[Any]] | None:
 
 
 def content(value: Any) -> bytes:
-    """Return bytes by which a change of a value is noticed.
-
-    For a pandas object, they consist of names, types and hashes of the rows. Its pickle would not
-    do: it changes even when the object is only read, since pandas caches results. For any other
-    value, they are the pickle. Raises the exceptions of hashing or pickling.
-    """
+    """Return bytes by which a change of a value is noticed: its pickle, but for a pandas object
+    names, types and hashes of the rows, since its pickle changes when the object is only read.
+    Raise the exceptions of hashing or pickling."""
     kind = type(value)
     if "pandas" not in (_library(kind, _FRAMES), _library(kind, _SERIES)):
         return pickle.dumps(value)

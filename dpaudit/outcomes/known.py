@@ -1,10 +1,8 @@
 """Find the outcomes of a table among known outcomes.
 
-An outcome is found by its 64-bit hash. If every column has few distinct entries, it is found by
-small integers instead, in less than half of the time: `Alphabet` maps the entries of each column to
-0, 1, 2, ..., and tables map combinations of these integers to known outcomes. `Bands` first
-replaces each number by the interval that contains it, so that outcomes with numbers in the same
-intervals count as equal.
+An outcome is found by its hash or, if every column has few distinct entries, by symbols, in less
+than half of the time: `Alphabet` maps the entries of each column to symbols, and tables map
+combinations of symbols to known outcomes. `Bands` first replaces numbers by bands.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from dpaudit.outcomes.columns import (
     Column,
     FloatArray,
     KeyArray,
-    Path,
+    PlacePath,
     find,
     is_negative_zero,
     number_word,
@@ -54,13 +52,12 @@ _MAX_TABLE = 1 << 18
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bands:
-    """A function that takes a table of outcomes and returns a table in which numbers are replaced
-    by texts that name intervals (bands), such as `number < 3`. It can be pickled.
+    """A function that replaces numbers in a table of outcomes by bands. It can be pickled.
 
     names: names of the columns whose numbers are replaced.
     alone: single numbers that stay numbers.
-    edges: boundaries of the intervals, in ascending order. A number that equals a boundary belongs
-    to the interval above it.
+    edges: boundaries of the bands, rising. A number that equals a boundary belongs to the band
+        above.
     """
 
     names: frozenset[str]
@@ -68,9 +65,8 @@ class Bands:
     edges: tuple[float, ...]
 
     def __call__(self, outcomes: Outcomes) -> Outcomes:
-        """Return the outcomes with texts that name intervals, such as `number < 3`, in place of
-        numbers. Properties that == does not compare (types, signs of zero, orders of keys) are left
-        out."""
+        """Return the outcomes with bands in place of numbers, and without forms and signs of
+        zero."""
         outcomes = outcomes.plain()
         if isinstance(outcomes, TimedOutcomes):
             return TimedOutcomes(self(outcomes.outcomes), outcomes.nanoseconds)
@@ -105,8 +101,7 @@ class Bands:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The texts that name the intervals, such as `number < 3`, from the lowest interval to the
-        highest."""
+        """The labels of the bands, from the lowest to the highest."""
         words = [number_word(edge) for edge in self.edges]
         inner = [f"{BAND}{low} to {high}" for low, high in pairwise(words)]
         return (f"{BAND}< {words[0]}", *inner, f"{BAND}≥ {words[-1]}")
@@ -139,13 +134,11 @@ class Bands:
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """A function that maps the entries of a column to small integers. An entry in `values` is
-    mapped to its index there, any other entry to `len(values)`.
+    """A function from the entries of a column to symbols: the index in `values`, or `len(values)`.
 
     name: name of the column.
-    values: distinct entries of the column: numbers, and texts for other values.
-    bands: function that first replaces numbers by texts that name intervals. None to use the
-    entries as they are.
+    values: distinct entries of the column.
+    bands: first replaces numbers by bands; None to use the entries as they are.
     """
 
     name: str
@@ -154,8 +147,8 @@ class Alphabet:
 
     @classmethod
     def of(cls, column: Column) -> Alphabet:
-        """Return an `Alphabet` (a function from entries to small integers) for all entries of a
-        column. Its `values` are first the numbers, in ascending order, then the texts."""
+        """Return the `Alphabet` of all entries of a column: the numbers, rising, then the
+        labels."""
         if column.codes is None:
             return cls(column.name, tuple(np.unique(column.numbers).tolist()))
         numbers = np.unique(column.numbers[column.codes == 0]).tolist()
@@ -163,14 +156,12 @@ class Alphabet:
         return cls(column.name, (*numbers, *(column.labels[code - 1] for code in used)))
 
     def through(self, bands: Bands) -> Alphabet:
-        """Return an `Alphabet` that maps entries to integers after `bands` has replaced their
-        numbers by texts that name intervals. Return this same object if `bands` does not change its
-        column."""
+        """Return the `Alphabet` of entries after `bands`; this same object if they do not change
+        its column."""
         return replace(self, bands=bands) if self.name in bands.names else self
 
     def __call__(self, column: Column) -> Symbols:
-        """Return the small integer of each entry of a column, shape (outcomes,): its index in
-        `values`, or `len(values)` for an entry that is not there."""
+        """Return the symbol of each entry of a column, (size,)."""
         size = len(self.values)
         known, lowest, steps = _reading(self)
         # Each comparison below gives a mask of entries (true or false). The mask, times a number,
@@ -221,33 +212,29 @@ def _reading(alphabet: Alphabet) -> tuple[dict[float | str, int], int, list[Rise
 class Known:
     """A set of known outcomes, among which `places` finds the outcomes of a table.
 
-    keys: 64-bit hashes of the known outcomes, in ascending order.
-    entries: finds outcomes by small integers that stand for their entries, which is faster than by
-    hashes. None to find outcomes by hashes.
-    bands: function that replaces numbers of outcomes by texts that name intervals, before the
-    outcomes are looked for. None: numbers are not replaced.
+    keys: hashes of the known outcomes, rising.
+    entries: finds outcomes by symbols; None to find them by hashes.
+    bands: replaces numbers of outcomes, before these are looked for; None: numbers stay.
     """
 
     keys: KeyArray
-    entries: Entries | None = None
+    entries: KnownEntries | None = None
     bands: Bands | None = None
 
     @classmethod
     def of(cls, keys: KeyArray, outcomes: Outcomes) -> Known:
-        """Return a `Known` that finds outcomes among the given outcomes. keys: 64-bit hashes of the
-        given outcomes, in ascending order."""
-        return cls(keys, Entries.of(outcomes))
+        """Return a `Known` of these outcomes, with their hashes, rising."""
+        return cls(keys, KnownEntries.of(outcomes))
 
     def through(self, bands: Bands) -> Known:
-        """Return a copy that first applies `bands` to the outcomes that it looks for: their numbers
-        are replaced by texts that name intervals. The numbers of the known outcomes must already be
-        replaced by such texts."""
+        """Return a copy that first applies `bands` to the outcomes that it looks for. In the known
+        outcomes, numbers must already be replaced."""
         entries = None if self.entries is None else self.entries.through(bands)
         return Known(self.keys, entries, bands)
 
     def places(self, outcomes: Outcomes) -> PlaceArray:
-        """Return the index of each outcome among the known outcomes, shape (outcomes,). An unknown
-        outcome gets the index `len(keys)`."""
+        """Return the index of each outcome among the known ones, `len(keys)` if unknown:
+        (size,)."""
         indices = None if self.entries is None else self.entries.places(outcomes)
         if indices is not None:
             return indices
@@ -255,32 +242,26 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entries:
-    """A set of known outcomes (outcomes that were seen before), with small integers in place of
-    their entries, so that a given outcome is quickly found among them. The known outcomes have one
-    shape, and few distinct entries in each column.
+class KnownEntries:
+    """Known outcomes of one shape, with few distinct entries in each column, as symbols.
 
-    columns: for each column, the function that maps its entries to small integers.
+    columns: for each column, the function that maps its entries to symbols.
     fixed: entries that all known outcomes share.
-    symbols: integers of the known outcomes, one row for each column with at least two distinct
+    symbols: symbols of the known outcomes, one row for each column with at least two distinct
         entries.
     """
 
     columns: tuple[Alphabet, ...]
-    fixed: tuple[tuple[Path, str | float], ...]
+    fixed: tuple[tuple[PlacePath, str | float], ...]
     symbols: Symbols
     # Cache of the result of `_tables`: a list that contains only this result; empty before the
     # first call.
     _cache: list[Tables] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
-    def of(cls, known: Outcomes) -> Entries | None:
-        """Return an `Entries`, which finds outcomes among the known outcomes. It maps the entries
-        of each column to small integers, and looks up the combination of these integers.
-
-        Return None if that is impossible: if the known outcomes differ in shape, have too many
-        combinations of entries, or contain -0.0.
-        """
+    def of(cls, known: Outcomes) -> KnownEntries | None:
+        """Return `KnownEntries` of the known outcomes; None if they differ in shape, have too many
+        combinations of entries, or contain -0.0."""
         if not isinstance(known, Table) or known.size == 0 or _has_signs(known):
             return None
         columns, symbols, combinations = [], [np.empty((0, known.size), np.uint8)], 1
@@ -298,16 +279,15 @@ class Entries:
                 symbols.append(column_symbols[None])
         return cls(tuple(columns), _fixed(known), np.concatenate(symbols))
 
-    def through(self, bands: Bands) -> Entries:
+    def through(self, bands: Bands) -> KnownEntries:
         return replace(self, columns=tuple(alphabet.through(bands) for alphabet in self.columns))
 
     def places(self, outcomes: Outcomes) -> PlaceArray | None:
-        """Return the index of each outcome among the known outcomes, shape (outcomes,). An unknown
-        outcome gets the number of known outcomes as its index.
+        """Return the index of each outcome among the known ones, their number if unknown: (size,).
 
-        Return None if the outcomes must be found by hashes instead: if their shape is not that of
-        the known outcomes, if they contain -0.0, or if a column lists more distinct texts than
-        there are outcomes (a selection of few outcomes keeps the texts of all).
+        Return None if the outcomes must be found by hashes instead: if their shape is another, if
+        they contain -0.0, or if a column lists more distinct labels than there are outcomes, as a
+        selection of few outcomes may.
         """
         if not isinstance(outcomes, Table) or _fixed(outcomes) != self.fixed:
             return None
@@ -370,9 +350,9 @@ class Entries:
         self._cache.append(tuple(tables))
         return self._cache[0]
 
-    def __reduce__(self) -> tuple[type[Entries], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[type[KnownEntries], tuple[object, ...]]:
         """Pickle the fields without the cached tables, which are much larger."""
-        return Entries, (self.columns, self.fixed, self.symbols)
+        return KnownEntries, (self.columns, self.fixed, self.symbols)
 
 
 def _columns(table: Table) -> list[Column]:
@@ -380,7 +360,7 @@ def _columns(table: Table) -> list[Column]:
     return [*table.all_columns, *(column for path, column in table.forms if path.is_in_keys)]
 
 
-def _fixed(table: Table) -> tuple[tuple[Path, str | float], ...]:
+def _fixed(table: Table) -> tuple[tuple[PlacePath, str | float], ...]:
     return tuple((path, entry) for path, entry in table.fixed if path.is_in_keys)
 
 

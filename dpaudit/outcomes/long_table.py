@@ -1,9 +1,5 @@
-"""Tables of outcomes of different shapes. All entries of a table are stored in one list, sorted by
-path (place in the outcomes).
-
-The memory is proportional to the number of entries. A table with one column per path would need
-rows times columns.
-"""
+"""Tables of outcomes of different shapes: all entries in one list, sorted by path. The memory is
+proportional to the number of entries, not to rows times paths."""
 
 from __future__ import annotations
 
@@ -22,8 +18,8 @@ from dpaudit.outcomes.columns import (
     Column,
     FloatArray,
     KeyArray,
-    Part,
-    Path,
+    PlaceEntries,
+    PlacePath,
     RowArray,
     entry_keys,
     kind_word,
@@ -50,17 +46,14 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """The paths and the texts of entries that a `LongTable` uses, with their 64-bit hashes. All
-    tables made from rows of one table share one vocabulary.
+    """The paths and labels of a `LongTable`, with their hashes, shared by all tables of its rows.
 
-    paths: places in outcomes, such as `output[0]`.
-    labels: texts that stand for entries that are not numbers.
     index: maps the name of a path to its index in `paths`.
-    path_keys: hashes of the names of the paths, shape (paths,).
-    label_keys: hashes of the labels; label number k, from 1, is at index k. Shape (labels + 1,).
+    path_keys: hashes of the names of the paths, (paths,).
+    label_keys: hashes of the labels, with label k, from 1, at index k: (labels + 1,).
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[PlacePath, ...]
     labels: tuple[str, ...]
     index: dict[str, int] = field(init=False)
     path_keys: KeyArray = field(init=False)
@@ -76,16 +69,11 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LongTable(Outcomes):
-    """Outcomes of different shapes as one list of entries, with at most one entry for each outcome
-    and each path.
+    """Outcomes of different shapes as one list of entries, at most one for each outcome and path.
 
-    offsets: the entries `offsets[p]:offsets[p + 1]` belong to path number p, from 0. Shape (paths +
-    1,).
-    rows: index of the outcome of each entry, shape (entries,).
-    numbers: the entries that are numbers; NaN for an entry that is a text. Shape (entries,).
-    codes: 0 for an entry that is a number, k for the text `vocabulary.labels[k - 1]`. Shape
-    (entries,).
-    size: number of outcomes.
+    offsets: the entries `offsets[p]:offsets[p + 1]` belong to path p: (paths + 1,).
+    rows: index of the outcome of each entry, (entries,).
+    numbers, codes: as in a column, with labels in `vocabulary.labels`, each (entries,).
     """
 
     vocabulary: Vocabulary
@@ -129,7 +117,7 @@ class LongTable(Outcomes):
     def _numbers(self, index: int) -> FloatArray:
         return self.numbers[self.offsets[index] : self.offsets[index + 1]]
 
-    def _forms(self) -> list[Path]:
+    def _forms(self) -> list[PlacePath]:
         """Return the paths of the properties that distinguish outcomes which == calls equal."""
         counts, paths = np.diff(self.offsets), self.vocabulary.paths
         forms = [
@@ -137,7 +125,7 @@ class LongTable(Outcomes):
         ]
         return [path for path in forms[:MAX_WIDTH] if not self._is_common(path)]
 
-    def _is_common(self, path: Path) -> bool:
+    def _is_common(self, path: PlacePath) -> bool:
         """Return whether a property is the same for all values of one kind at its path."""
         index = self.vocabulary.index[path.name]
         inside = slice(self.offsets[index], self.offsets[index + 1])
@@ -228,8 +216,7 @@ class LongTable(Outcomes):
         return Column.constant(name, ABSENT, self.size) if index is None else self.at(index)
 
     def at(self, place: int) -> Column:
-        """Return the column at one path. place: index of the path in
-        `vocabulary.paths`."""
+        """Return the column at the path with an index in `vocabulary.paths`."""
         inside = slice(self.offsets[place], self.offsets[place + 1])
         rows, codes, path = self.rows[inside], self.codes[inside], self.vocabulary.paths[place]
         numbers = np.full(self.size, np.nan)
@@ -312,13 +299,8 @@ class LongTable(Outcomes):
         return [written(outcome) for outcome in entries]
 
 
-def long_table(parts: Sequence[Part], size: int) -> LongTable:
-    """Return a `LongTable`, which stores the entries of all outcomes in one list.
-
-    parts: the entries. Each part contains the entries of some outcomes at one place in the
-    outcomes, such as `output[0]`.
-    size: number of outcomes.
-    """
+def long_table(parts: Sequence[PlaceEntries], size: int) -> LongTable:
+    """Return a `LongTable` of `size` outcomes, from the entries at each place."""
     paths = {part.path.name: part.path for part in parts}
     index = {name: indices for indices, name in enumerate(paths)}
     known: dict[str, int] = {}
@@ -349,21 +331,21 @@ def lengthened(table: Outcomes) -> LongTable:
         raise TypeError(f"{type(table).__name__} is no table of outcomes")
     fixed = [(path, Column.constant(path.name, entry, table.size)) for path, entry in table.fixed]
     pairs = [*fixed, *zip(table.paths, table.all_columns, strict=True)]
-    parts = [Part(path, None, column) for path, column in pairs]
+    parts = [PlaceEntries(path, None, column) for path, column in pairs]
     return long_table([*parts, *(_where_there(*form) for form in table.forms)], table.size)
 
 
-def _where_there(path: Path, column: Column) -> Part:
-    """Return the entries of a column, except entries equal to `absent`, as a `Part`."""
+def _where_there(path: PlacePath, column: Column) -> PlaceEntries:
+    """Return the entries of a column, except entries equal to `absent`, as a `PlaceEntries`."""
     if column.codes is None or ABSENT not in column.labels:
-        return Part(path, None, column)
+        return PlaceEntries(path, None, column)
     rows = np.flatnonzero(column.codes != column.labels.index(ABSENT) + 1).astype(np.int32)
-    return Part(path, rows, column.take(rows))
+    return PlaceEntries(path, rows, column.take(rows))
 
 
 def joined(tables: Sequence[LongTable]) -> LongTable:
     """Return one `LongTable` with the outcomes of all given tables, one table after the other."""
-    paths: dict[str, Path] = {}
+    paths: dict[str, PlacePath] = {}
     for table in tables:
         paths.update((path.name, path) for path in table.vocabulary.paths if path.name not in paths)
     index = {name: indices for indices, name in enumerate(paths)}

@@ -1,9 +1,8 @@
-"""`Reader`: makes a table of raw outputs, place by place. A place is a path that leads to an entry
-of an output, such as `[3].mean`.
+"""`Reader`: makes a table of raw outputs, place by place.
 
-The functions in `dpaudit.outcomes.reading` read the values of each type and add entries to a
-`Reader`. Most methods have two parameters in common. `rows`: indices of the outcomes that have an
-entry at the place; None for all outcomes. `values`: the entries of these outcomes there.
+The functions in `dpaudit.outcomes.raw_outputs` read the values of each type. Most methods have two
+parameters in common: `rows`, the indices of the outcomes that have an entry at the place, None for
+all; and `values`, the entries of these outcomes there.
 """
 
 from __future__ import annotations
@@ -19,7 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError, Name
-from dpaudit.outcomes.columns import ABSENT, Column, FloatArray, Part, Path, RowArray, at, recoded
+from dpaudit.outcomes.columns import (
+    ABSENT,
+    Column,
+    FloatArray,
+    PlaceEntries,
+    PlacePath,
+    RowArray,
+    at,
+    recoded,
+)
 from dpaudit.outcomes.frames import is_frame, is_series
 from dpaudit.outcomes.representation import DICT, LIST, TYPE, is_array_type, type_word
 from dpaudit.outcomes.scalars import (
@@ -53,26 +61,24 @@ _MAX_DEPTH = 100
 
 Rows = RowArray | None
 Values = Sequence[Any]
-Read = Callable[["Reader", Path, Rows, Values], None]
+Read = Callable[["Reader", PlacePath, Rows, Values], None]
 
 
 class Reader:
-    """Collects the entries of outcomes place by place: first for all outcomes at `output`, then at
-    `output["age"]`, and so on. `table` makes a table of the entries."""
+    """Collects the entries of outcomes place by place: first at `output`, then at `output["age"]`,
+    and so on. `table` makes a table of them."""
 
     def __init__(
         self,
         size: int,
-        reader_of: Callable[[type, Path], Read],
+        reader_of: Callable[[type, PlacePath], Read],
         *,
         types: bool = True,
         text_orders: bool = True,
     ) -> None:
-        """Create a reader without entries.
+        """Create a reader of `size` outcomes, without entries.
 
-        size: number of outcomes.
-        reader_of: function that takes a type and a path and returns the function that reads values
-            of this type.
+        reader_of: returns the function that reads values of a type at a path.
         types: whether the types of numbers, strings and Booleans are part of an outcome, so that 1
             and 1.0 differ.
         text_orders: whether the order of the string keys of a dict may be part of an outcome. False
@@ -82,17 +88,12 @@ class Reader:
         self.size = size
         self.types, self.text_orders = types, text_orders
         self._reader_of = reader_of
-        self._parts: list[Part] = []
-        self._fixed: list[tuple[Path, str | float]] = []
+        self._parts: list[PlaceEntries] = []
+        self._fixed: list[tuple[PlacePath, str | float]] = []
 
-    def read(self, path: Path, rows: Rows, values: Values) -> None:
-        """Add the column entries for the values at one place in the outcomes, such as
-        `output["age"]`. The type of a value decides which function reads it (`reader_of`).
-
-        path: the place.
-        rows: indices of the outcomes that have this place. None for all.
-        values: value of each of these outcomes.
-        """
+    def read(self, path: PlacePath, rows: Rows, values: Values) -> None:
+        """Add the entries for the values at a place. The type of a value decides which function
+        reads it (`reader_of`)."""
         # A dict keeps the types in the order in which they first occur. The order of a set of types
         # would differ from process to process.
         kinds = dict.fromkeys(map(type, values))
@@ -106,7 +107,9 @@ class Reader:
                 read(self, path, at(rows, indices), [values[i] for i in indices])
         self._keep_types(path, rows, values, list(by_kind))
 
-    def _keep_types(self, path: Path, rows: Rows, values: Values, kinds: Sequence[type]) -> None:
+    def _keep_types(
+        self, path: PlacePath, rows: Rows, values: Values, kinds: Sequence[type]
+    ) -> None:
         if not self.types:
             return
         words = {kind: None if is_array_type(kind) else type_word(kind) for kind in kinds}
@@ -119,22 +122,16 @@ class Reader:
 
     @contextmanager
     def counting(self, *, types: bool) -> Iterator[None]:
-        """Inside the context, set whether the types of values are part of outcomes, so that 1 and
-        1.0 are different outcomes."""
+        """Inside the context, set whether types are part of outcomes, so that 1 and 1.0 differ."""
         previous, self.types = self.types, types
         try:
             yield
         finally:
             self.types = previous
 
-    def forms(self, path: Path, rows: Rows, entries: Sequence[str | float | None]) -> None:
-        """Add entries for a property that == does not compare, such as the type of a value.
-
-        path: path of the property, such as `type of output`.
-        rows: indices of the outcomes that have a value with this property. None for all outcomes.
-        entries: the property in each of these outcomes. None stands for the usual property, such as
-            the type float of a number; no entry is added for it.
-        """
+    def forms(self, path: PlacePath, rows: Rows, entries: Sequence[str | float | None]) -> None:
+        """Add forms at the path of a property, such as `type of output`; None stands for the usual
+        one, for which no entry is added."""
         first = entries[0]
         if first is not None and all(entry == first for entry in entries):
             self.constant(path, rows, first)
@@ -144,10 +141,9 @@ class Reader:
             there = [entry for entry in entries if entry is not None]
             self.add(path, at(rows, indices), of_mixed(there))
 
-    def read_array(self, path: Path, rows: Rows, array: NDArray[Any]) -> None:
-        """Add the column entries for an array. Its first dimension has one value for each outcome
-        in `rows`. Further dimensions are read as lists, and the fields of a structured array as
-        keys of a dict."""
+    def read_array(self, path: PlacePath, rows: Rows, array: NDArray[Any]) -> None:
+        """Add the entries for an array, whose first dimension has one value for each row. Further
+        dimensions are read as lists, and the fields of a structured array as keys of a dict."""
         kind = array.dtype.kind
         if array.dtype.names:
             self.constant(path, rows, DICT)
@@ -174,23 +170,22 @@ class Reader:
         else:
             self.read(path, rows, values_of(array))
 
-    def add(self, path: Path, rows: Rows, entries: Entries) -> None:
-        """Add column entries at one place in the outcomes: one entry for each outcome in `rows`, or
-        for every outcome if `rows` is None."""
+    def add(self, path: PlacePath, rows: Rows, entries: Entries) -> None:
+        """Add entries at a place."""
         column = Column(path.name, entries.numbers, entries.codes, entries.labels)
-        self._parts.append(Part(path, rows, column))
+        self._parts.append(PlaceEntries(path, rows, column))
 
-    def constant(self, path: Path, rows: Rows, entry: str | float) -> None:
-        """Add the same column entry, such as `a list`, at one place in the outcomes for each
-        outcome in `rows`, or for every outcome if `rows` is None."""
+    def constant(self, path: PlacePath, rows: Rows, entry: str | float) -> None:
+        """Add the same entry, such as `a list`, for each of the rows at a place."""
         if rows is None:
             self._fixed.append((path, entry))
         else:
-            self._parts.append(Part(path, rows, Column.constant(path.name, entry, len(rows))))
+            self._parts.append(
+                PlaceEntries(path, rows, Column.constant(path.name, entry, len(rows)))
+            )
 
-    def lengths(self, path: Path, rows: Rows, values: Values) -> NDArray[np.int64]:
-        """Add a column with the lengths of the values, such as lists, at one place in the outcomes.
-        Return the lengths, shape (values,)."""
+    def lengths(self, path: PlacePath, rows: Rows, values: Values) -> NDArray[np.int64]:
+        """Add a column with the lengths of the values, and return them: (values,)."""
         lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
         about = path.about("length")
         if (lengths == lengths[0]).all():
@@ -209,7 +204,7 @@ class Reader:
             from dpaudit.outcomes.long_table import long_table  # only for different shapes
 
             fixed = [
-                Part(path, None, Column.constant(path.name, entry, size))
+                PlaceEntries(path, None, Column.constant(path.name, entry, size))
                 for path, entry in self._fixed
             ]
             return long_table([*fixed, *self._parts], size)
@@ -249,20 +244,22 @@ def _exact(values: NDArray[Any]) -> bool:
     return values.size == 0 or bool(values.max() <= MAX_EXACT and values.min() >= -MAX_EXACT)
 
 
-def _by_path(parts: Iterable[Part]) -> dict[str, list[Part]]:
-    parts_by_path: dict[str, list[Part]] = {}
+def _by_path(parts: Iterable[PlaceEntries]) -> dict[str, list[PlaceEntries]]:
+    parts_by_path: dict[str, list[PlaceEntries]] = {}
     for part in parts:
         parts_by_path.setdefault(part.path.name, []).append(part)
     return parts_by_path
 
 
-def _where_there(parts: list[Part], size: int) -> Column:
+def _where_there(parts: list[PlaceEntries], size: int) -> Column:
     """Return one column with the entries in `parts`, and `absent` for every other outcome."""
     path, rows = parts[0].path, np.arange(size, dtype=np.int32)
-    return _joined([Part(path, rows, Column.constant(path.name, ABSENT, size)), *parts], size)
+    return _joined(
+        [PlaceEntries(path, rows, Column.constant(path.name, ABSENT, size)), *parts], size
+    )
 
 
-def _joined(parts: list[Part], size: int) -> Column:
+def _joined(parts: list[PlaceEntries], size: int) -> Column:
     """Return one column with the entries in `parts`, which cover every outcome."""
     if parts[0].rows is None:
         return parts[0].column
@@ -276,10 +273,8 @@ def _joined(parts: list[Part], size: int) -> Column:
 
 
 def checked_length(output: Any) -> int:
-    """Return the number of entries of one output, at all depths; at least 1. Raises MechanismError
-    for an output with more than 100,000 entries.
-
-    Callers check the first outputs with it, before they keep many outputs in memory.
+    """Return the number of entries of one output, at all depths; at least 1. Raise MechanismError
+    for more than 100,000. Callers check the first outputs with it, before they keep many in memory.
     """
     total, stack = 0, [(output, 0)]
     while stack:

@@ -1,12 +1,8 @@
-"""Properties of outcomes that Python's == does not compare (representations), and outcomes as
-texts.
+"""Representations of outcomes, and outcomes as texts.
 
-Outcomes that are equal by == may still look different to a recipient: in the type of a number or a
-container, the sign of zero, the order of a dict's keys, or the number of digits of a Decimal. These
-properties are called the representation of an outcome. The sign of zero is kept in the numbers of a
-column. Every other property is an entry at a path of its own, such as `type of output[0]`, whose
-last step is of the kind "form". There is no such entry if the property is usual, such as the type
-float of a number.
+Outcomes that are equal by == may still look different to a recipient. The sign of zero is kept in
+the numbers of a column. Every form has a path of its own, such as `type of output[0]`, whose last
+step is of the kind "form".
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from dpaudit.outcomes.columns import (
     Column,
     FloatArray,
     KeyArray,
-    Path,
+    PlacePath,
     Raised,
     entry_word,
     is_negative_zero,
@@ -42,7 +38,7 @@ from dpaudit.outcomes.columns import (
 from dpaudit.outcomes.frames import is_frame, is_series
 from dpaudit.outcomes.set_order import as_in_a_set
 
-Entry = tuple[Path, str | float]
+Entry = tuple[PlacePath, str | float]
 
 # Column entries that stand for containers. The entry for any other object is "a " followed by the
 # name of its type.
@@ -95,25 +91,19 @@ _SET_DIGEST = re.compile(r"keys, set ([0-9a-f]{16}), order [0-9a-f]{16}\)$")
 
 
 class InOrder(dict[Any, Any]):
-    """A dict that another process sent, with its keys in an order that no set of these keys has in
-    that process. So the order does not come from a set, and may reveal something about the
-    input."""
+    """A dict that another process sent, with its keys in an order that no set of these keys has
+    there, and so may reveal something about the input."""
 
 
 class AsInASet(dict[Any, Any]):
     """A dict that another process sent, with its keys in an order that a set of these keys may have
-    in that process. The order counts as random, as the order of a set is: all such orders get the
-    same label, so that the order cannot count as a leak."""
+    there. All such orders count as random, and get the same label."""
 
 
 @lru_cache(maxsize=1024)
 def type_word(kind: type) -> str | None:
-    """Return the name of a type that outcomes must show, such as a subclass of list or a NumPy
-    number.
-
-    Return None for a usual type, such as float, and for a type that the values' own entries already
-    show, such as a date.
-    """
+    """Return the name of a type that outcomes must show, such as a subclass of list; None for a
+    usual type, such as float, and for one that the entries already show, such as a date."""
     if kind in _UNNAMED or kind in (InOrder, AsInASet) or issubclass(kind, enum.Enum):
         return None
     if is_frame(kind) or is_series(kind):
@@ -143,14 +133,11 @@ def is_array_type(kind: type) -> bool:
 def order_words(
     kind: type, keys: tuple[Any, ...], words: Sequence[str], *, texts: bool = True
 ) -> str | None:
-    """Return a text that stands for the order of a dict's keys; None for fewer than two keys.
-
-    The order of a set of strings is random, so the order of a dict that was made from a set reveals
-    nothing. So all orders that a set of these keys may have get the same text.
+    """Return a text that stands for the order of a dict's keys; None for fewer than two keys. All
+    orders that a set of these keys may have get the same text, since these are random.
 
     kind: type of the dict.
-    keys: the keys, in the order of the dict.
-    words: texts of the keys, in the order of the dict.
+    keys, words: the keys in the order of the dict, and their texts.
     texts: whether strings were hashed with the hash seed of this process. If not, any order of
         strings counts as the order of a set.
     """
@@ -172,10 +159,8 @@ def order_words(
 
 
 def orders_differ(labels: Iterable[str]) -> bool:
-    """Return whether two of the given texts describe different orders of the same keys.
-
-    labels: different texts from `order_words`; `absent` is ignored.
-    """
+    """Return whether two different texts from `order_words` are of the same keys; `absent` is
+    ignored."""
     sets = [_keys_of(label) for label in labels if label != ABSENT]
     return len(set(sets)) < len(sets)
 
@@ -189,16 +174,9 @@ def _keys_of(label: str) -> str:
 
 
 def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
-    """Return numbers to add to the 64-bit hashes of outcomes, (outcomes,), so that -0.0 and 0.0 in
-    a column give different hashes. The number is 0 where the entry is not -0.0. Return None if the
-    column contains no -0.0.
-
-    A hash of an outcome without its entry in this column gets the number, too, so that it still
-    depends on the sign of the zero.
-
-    name: name of the column.
-    numbers: numbers of the column.
-    """
+    """Return numbers to add to the hashes of outcomes, (size,), so that hashes of -0.0 and 0.0 in
+    the column `name` differ: 0 where the entry is not -0.0. Return None if there is no -0.0. A hash
+    that leaves the column out gets the number, too."""
     negative = is_negative_zero(numbers)
     if negative is None:
         return None
@@ -213,8 +191,7 @@ def signs_differ(numbers: FloatArray) -> bool:
 
 
 def signs_of(column: Column) -> Column:
-    """Return a column that shows, for each number of a column, its sign of zero: `0.0`, `-0.0`, or
-    `not a zero`. Entries that are not numbers stay as they are."""
+    """Return a column with `0.0`, `-0.0` or `not a zero` for each number of a column."""
     numbers = column.numbers
     labels = ("not a zero", "0.0", "-0.0", *column.labels)
     codes = np.ones(len(numbers), dtype=np.int32)
@@ -230,9 +207,7 @@ def signs_of(column: Column) -> Column:
 def types_of(form: Column, column: Column) -> Column:
     """Return a column with the name of the type of each entry of `column`, such as `float`.
 
-    form: column of the same outcomes that names only unusual types, such as `int` for a number,
-    since the usual type of numbers is `float`. It contains `absent` where an entry of `column` has
-    its usual type.
+    form: column of the unusual types of the same outcomes, `absent` for a usual one.
     """
     usual = _usual_types(column)
     if form.codes is None:
@@ -248,11 +223,10 @@ def types_of(form: Column, column: Column) -> Column:
 
 
 def types_differ(types: Column, column: Column) -> bool:
-    """Return whether any two entries have different types although their usual types are equal. For
-    example, the usual type of numbers is float, but some numbers are of type int.
+    """Return whether any two entries have different types although their usual types are equal,
+    such as an int among floats.
 
-    types: column of the same outcomes that contains only unusual types; `absent` where an entry has
-    its usual type.
+    types: column of the unusual types of the same outcomes, `absent` for a usual one.
     """
     usual = np.asarray(_usual_types(column).codes, dtype=np.int64)
     pairs = usual * (len(types.labels) + 1) + np.asarray(types.codes, dtype=np.int64)
@@ -277,14 +251,11 @@ def _usual_type(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """Texts that describe events, such as `type of output is int`, for one column of outcomes. Its
-    entries are texts for a property that Python's == ignores, such as the type or the order of a
-    dict's keys.
+    """Texts that describe events of a column of forms, such as `type of output is int`.
 
     start: beginning of the text of an event, such as `type of output is `; the entry follows.
-    absent: whole text of the event that an outcome has no entry.
-    present: whole text of the event that an outcome has any entry.
-    word: function that takes an entry and returns the text that follows `start`.
+    absent, present: whole texts of the events that an outcome has no entry, or any.
+    word: returns the text of an entry, to follow `start`.
     """
 
     start: str
@@ -294,12 +265,8 @@ class Phrases:
 
 
 def phrases_of(name: str) -> Phrases | None:
-    """Return the texts that describe events for a column, if the column holds a property of outputs
-    that Python's == ignores: the type (1 == 1.0), the order of a dict's keys, and the like. Return
-    None for any other column.
-
-    name: name of the column, such as `type of output`.
-    """
+    """Return the texts that describe events of the column `name`, if it is of forms or signs; else
+    None."""
     form, _, path = name.partition(" of ")
     if name.startswith(f"{ORDER} of "):
         path = name.removeprefix(f"{ORDER} of ")
@@ -342,11 +309,7 @@ def decimal_word(number: str, exponent: str) -> str:
 
 def typed_word(word: str, kind: str) -> str:
     """Return a text that shows an outcome and its type: `[1]` for a list, `(1,)` for a tuple, else
-    for example `1 (of type int)`.
-
-    word: text of the outcome without its type, in which lists and tuples are written as `(1)`.
-    kind: name of the type.
-    """
+    for example `1 (of type int)`. In `word`, lists and tuples are written as `(1)`."""
     if word.startswith("(") and kind == "list":
         return f"[{word[1:-1]}]"
     if word.startswith("(") and kind == "tuple":
@@ -355,13 +318,9 @@ def typed_word(word: str, kind: str) -> str:
 
 
 def written(entries: Iterable[Entry]) -> str:
-    """Return the text of an outcome, such as `{"a": (1, 2)}`.
-
-    entries: (path, entry) for each value inside the outcome. Entries for properties that == does
-    not compare, such as the type of a value, are optional: without such an entry, the text does not
-    show the property.
-    """
-    parts: dict[str, list[Path]] = {}
+    """Return the text of an outcome, such as `{"a": (1, 2)}`, from the path and entry of each value
+    in it. Without entries for forms, the text does not show them."""
+    parts: dict[str, list[PlacePath]] = {}
     words: dict[str, str] = {}
     for path, entry in entries:
         words[path.name] = entry if isinstance(entry, str) else entry_word(entry)
@@ -370,11 +329,11 @@ def written(entries: Iterable[Entry]) -> str:
     return _written(ROOT, parts, words)
 
 
-def _sort_key(path: Path) -> tuple[int, str]:
+def _sort_key(path: PlacePath) -> tuple[int, str]:
     return (int(path.word), "") if path.step == "item" else (0, path.word)
 
 
-def _written(path: Path, parts: dict[str, list[Path]], words: dict[str, str]) -> str:
+def _written(path: PlacePath, parts: dict[str, list[PlacePath]], words: dict[str, str]) -> str:
     word = _value(path, parts, words)
     forms = {
         part.word: words[part.name] for part in parts.get(path.name, []) if part.step == "form"
@@ -384,7 +343,7 @@ def _written(path: Path, parts: dict[str, list[Path]], words: dict[str, str]) ->
     return typed_word(word, forms[TYPE]) if TYPE in forms else word
 
 
-def _value(path: Path, parts: dict[str, list[Path]], words: dict[str, str]) -> str:
+def _value(path: PlacePath, parts: dict[str, list[PlacePath]], words: dict[str, str]) -> str:
     word, inner = words[path.name], parts.get(path.name, [])
     if not word.startswith("a "):
         return next((words[part.name] for part in inner if part.word == EXACT), word)

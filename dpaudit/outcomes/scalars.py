@@ -1,12 +1,10 @@
-"""Convert values without parts, such as numbers, texts and dates, to entries of a column.
+"""Convert values without parts, such as numbers, texts and dates, to entries.
 
-Numbers, strings, bytes and Booleans are converted many at a time, to `Entries`: the entries of one
-column for many outcomes. Values of rarer types (dates, fractions, complex numbers, members of
-enumerations) are converted one by one, to `Described`: an entry for the value, and entries for its
-properties. A number that no float equals has two entries: the nearest float at its own path, and
-its exact value, as a text, at a further path, such as `exact value of output`. The entry of a value
-that is not a number is a text; the value may also have numbers at further paths, such as `timestamp
-of output`.
+Numbers, strings, bytes and Booleans are converted many at a time, to the `Entries` of one column.
+Rarer types (dates, fractions, complex numbers, members of enumerations) are converted one by one,
+to `Described`. A number that no float equals has two entries: the nearest float at its own path,
+and its exact value, as a text, at a further path, such as `exact value of output`. A value with a
+label may also have numbers at further paths, such as `timestamp of output`.
 """
 
 from __future__ import annotations
@@ -61,12 +59,10 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One value, converted to a column entry, and column entries for its properties.
+    """One value as an entry, with entries for its properties.
 
-    entry: the entry for the value itself: a number, or a text.
-    beside: maps the name of a property, such as `timestamp`, to the column entry for it.
-    forms: maps the name of a property that == does not compare, such as `UTC offset`, to the column
-    entry for it.
+    beside: entries of properties by name, such as `timestamp`.
+    forms: forms by name, such as `UTC offset`.
     """
 
     entry: str | float
@@ -110,20 +106,15 @@ def numbered(values: Sequence[str]) -> tuple[list[str], CodeArray]:
 
 
 def of_texts(texts: Sequence[str], codes: CodeArray) -> Entries:
-    """Return the column entries for strings. The entry for a string is the string in quotes.
-
-    texts: distinct strings. codes: for each value, the index of its string from 1.
-    """
+    """Return the entries for strings: the strings in quotes, with the code of each value, from
+    1."""
     return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, texts)))
 
 
 def of_text_array(array: NDArray[np.str_]) -> Entries | None:
-    """Return the column entries for an array of short strings. The array is not converted to Python
-    strings, to save time.
-
-    Return None if the strings are longer than 64 characters, if more than 32 of them are distinct,
-    or if any of them has numbers or a structure (`texts.py`).
-    """
+    """Return the entries for an array of short strings, without conversion to Python strings.
+    Return None if strings are longer than 64 characters, if more than 32 are distinct, or if any
+    has content (`texts.py`)."""
     width = array.itemsize // 4
     if not len(array) or not 0 < width <= LONG_TEXT:
         return None
@@ -170,14 +161,14 @@ def of_mixed(values: Sequence[str | float]) -> Entries:
 
 
 def text_label(text: str) -> str:
-    """Return the column entry for a string: the string in quotes. If the string is long, the entry
-    consists of its start, its length and a hash."""
+    """Return the label of a string: in quotes, or its start, its length and a hash if it is
+    long."""
     return _cut(str.__repr__(text), text, len(text), "characters")
 
 
 def bytes_label(data: bytes) -> str:
-    """Return the column entry for bytes: their `repr`. If there are many bytes, the entry consists
-    of the start of the `repr`, the number of bytes and a hash."""
+    """Return the label of bytes: their `repr`, or its start, their number and a hash if there are
+    many."""
     return _cut(repr(bytes(data)), repr(bytes(data)), len(data), "bytes")
 
 
@@ -198,8 +189,8 @@ def values_of(array: NDArray[Any]) -> list[Any]:
 
 
 def describer(kind: type) -> Describe | None:
-    """Return the function that converts values of a type, such as dates, to `Described` (column
-    entries for the value and its properties); None if there is no such function."""
+    """Return the function that converts values of a type, such as dates, to `Described`; else
+    None."""
     for bases, describe in _DESCRIBERS:
         if issubclass(kind, bases):
             return describe
@@ -208,10 +199,8 @@ def describer(kind: type) -> Describe | None:
 
 
 def key_word(key: Any) -> str | None:
-    """Return a text for a key of a dict or an element of a set; None if its type is not supported.
-
-    Different keys have different texts. Strings are in double quotes.
-    """
+    """Return a text for a key of a dict or an element of a set, strings in double quotes; None if
+    its type is not supported. Different keys have different texts."""
     if isinstance(key, str):
         return quoted(str(key.value) if isinstance(key, enum.Enum) else str(key))
     if isinstance(key, bytes):
@@ -249,9 +238,8 @@ def _words_of(parts: tuple[Any, ...] | frozenset[Any]) -> str | None:
 
 
 def exact_integer(value: int | np.integer) -> Described:
-    """Convert an integer of any size to the nearest float, as a `Described` (column entries for the
-    value and its properties). If the float does not equal the integer, all digits of the integer
-    are a property."""
+    """Convert an integer of any size to the nearest float, with all digits as a property if the
+    float does not equal it."""
     exact = int(value)
     number = _nearest(exact)
     if math.isfinite(number) and int(number) == exact:
@@ -261,9 +249,8 @@ def exact_integer(value: int | np.integer) -> Described:
 
 
 def exactly(value: Any) -> Described:
-    """Convert a Decimal, a fraction or a long double to a `Described` (column entries for the value
-    and its properties). The entry for the value is the nearest float. If this float differs from
-    the value, a property holds the exact value as a text, so that no information is lost."""
+    """Convert a Decimal, a fraction or a long double to the nearest float, with the exact value as
+    a property if the float differs."""
     is_finite = value.is_finite() if isinstance(value, Decimal) else bool(abs(value) < math.inf)
     if not is_finite:
         return Described("NaN" if value != value else math.copysign(math.inf, value))
@@ -349,8 +336,7 @@ def _duration(value: datetime.timedelta) -> Described:
 
 
 def describe_numpy_time(value: Any) -> Described:
-    """Convert a datetime64 or timedelta64 to a `Described` (column entries for the value and its
-    properties). The entry for the value is a text, and the number of seconds is a property."""
+    """Convert a datetime64 or timedelta64 to a label, with the number of seconds as a property."""
     if np.isnat(value):
         return Described("NaT")
     is_moment = isinstance(value, np.datetime64)

@@ -1,9 +1,9 @@
-"""Decide whether a set of a dict's keys may have the same order as the dict.
+"""Decide whether a set of a dict's keys may have the same order as the dict, under Python 3.8 and
+without dpaudit.
 
 The order of a set of strings is determined by the hash seed of the process. A mechanism that makes
 a dict from a set reveals nothing by the order of the dict's keys, so all orders that a set may have
-count as one order. This file also runs in the processes that call the mechanism, so it works in
-Python 3.8 and imports nothing of dpaudit.
+count as one order.
 """
 
 from __future__ import annotations
@@ -47,11 +47,8 @@ _MIN_KEYS_OF_LARGER_TABLES = 3
 
 
 def hash_seed() -> str | None:
-    """Return the seed with which this process hashes strings (PYTHONHASHSEED); None if each process
-    draws its seed at random.
-
-    The result is also None if PYTHONHASHSEED was set to 0 after the start of this process.
-    """
+    """Return the seed with which this process hashes strings (PYTHONHASHSEED); None if it is drawn
+    at random, or if PYTHONHASHSEED was set to 0 after the start of this process."""
     if not sys.flags.hash_randomization:
         return "0"
     setting = "" if sys.flags.ignore_environment else os.environ.get("PYTHONHASHSEED", "")
@@ -59,15 +56,12 @@ def hash_seed() -> str | None:
 
 
 def as_in_a_set(keys: tuple[Any, ...], *, texts: bool = True) -> bool:
-    """Return whether the order of a dict's keys may be the order of a set. Such an order is left
-    out of the outcome.
-
-    True if a set of these keys may have this order in this process. Also True if the hash of some
-    key differs from process to process: if the order were part of the outcome, two runs with equal
-    seeds could give different outcomes.
+    """Return whether the order of a dict's keys may be that of a set, and is left out of the
+    outcome. This is also so if the hash of some key differs from process to process, since two runs
+    with equal seeds could then give different outcomes.
 
     texts: whether strings were hashed with the hash seed of this process. If not, their hashes
-    count as different in each process.
+        count as different in each process.
     """
     is_fixed = texts and hash_seed() is not None
     return not all(_has_known_hash(key, is_fixed) for key in keys) or _can_be_of_a_set(keys)

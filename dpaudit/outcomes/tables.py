@@ -1,9 +1,4 @@
-"""Tables of outcomes: the interface `Outcomes`, `Table` (outcomes of one shape) and `TimedOutcomes`
-(outcomes with durations).
-
-In this module, a *representation* is a property of an outcome that == does not compare: a type, a
-sign of zero, the order of a dict's keys, the digits of a Decimal (see `representation.py`).
-"""
+"""Tables of outcomes: the interface `Outcomes`, `Table` and `TimedOutcomes`."""
 
 from __future__ import annotations
 
@@ -26,7 +21,7 @@ from dpaudit.outcomes.columns import (
     Column,
     FloatArray,
     KeyArray,
-    Path,
+    PlacePath,
     entry_keys,
     join,
     kinds_of,
@@ -65,13 +60,8 @@ _NO_LABELS = np.empty(0, dtype=np.uint64)
 
 
 class Outcomes(ABC):
-    """A table of outcomes, with one row per outcome and one column per place in the outcomes.
-
-    An entry depends only on the outcome and on the name of the column. So a rule that was learned
-    from one table has the same meaning for every other table.
-
-    size: number of outcomes.
-    """
+    """A table of `size` outcomes. An entry depends only on the outcome and on the name of the
+    column, so a rule that was learned from one table has the same meaning for every other table."""
 
     __slots__ = ()
     size: int
@@ -79,16 +69,13 @@ class Outcomes(ABC):
     @property
     @abstractmethod
     def columns(self) -> Sequence[Column]:
-        """The columns from which an attack learns events; about 4,096 at most.
-
-        A column with the same entry for all outcomes, such as a common length, is left out.
-        """
+        """The columns from which an attack learns events, about 4,096 at most, without those with
+        the same entry for all outcomes, such as a common length."""
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """Number of all columns of the table. The property `columns` may have fewer: it leaves out
-        columns with the same entry for all outcomes, and columns beyond about 4,096."""
+        """Number of all columns, with those that `columns` leaves out."""
 
     @property
     @abstractmethod
@@ -98,20 +85,18 @@ class Outcomes(ABC):
     @property
     @abstractmethod
     def texts_read(self) -> frozenset[str]:
-        """Names of the columns of texts whose contents (numbers, or structures in JSON) have
-        columns of their own in `columns`, for nearly all texts."""
+        """Names of the columns of texts whose contents have columns of their own, for nearly all
+        texts."""
 
     @property
     @abstractmethod
     def representations(self) -> Sequence[Column]:
-        """The columns of properties that == does not compare: types, signs of zero, orders of keys,
-        digits. They include only the properties in which two outcomes of this table differ although
-        == calls them equal."""
+        """The columns of forms and signs of zero in which two outcomes differ although == calls
+        them equal."""
 
     @abstractmethod
     def plain(self) -> Outcomes:
-        """Return the outcomes without the properties that == does not compare, so that 1 and 1.0
-        are the same outcome."""
+        """Return the outcomes without representations, so that 1 and 1.0 are the same outcome."""
 
     @abstractmethod
     def take(self, index: NDArray[Any] | slice) -> Outcomes:
@@ -119,49 +104,37 @@ class Outcomes(ABC):
 
     @abstractmethod
     def trimmed(self) -> Outcomes:
-        """Return the same outcomes without the texts in `Column.labels` that no entry uses any
-        more. This saves memory after `take`."""
+        """Return the outcomes without the labels that no entry uses, to save memory after
+        `take`."""
 
     def keys(self) -> KeyArray:
-        """Return a 64-bit hash of each outcome, shape (size,).
-
-        Two outcomes have the same hash, in every process, if they are equal by == and have the same
-        types, signs of zero and digits. The order of a dict's keys does not matter.
-        """
+        """Return a hash of each outcome, (size,): equal if outcomes are equal by == and have the
+        same types, signs of zero and digits, in any order of the keys of dicts."""
         return self.keys_beside(frozenset())
 
     @abstractmethod
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
-        """Return a 64-bit hash of each outcome, shape (size,), which ignores the entries in some
-        columns. Callers must not change the array.
-
-        names: names of the ignored columns.
-        """
+        """Return a hash of each outcome, (size,), that ignores the named columns. Callers must not
+        change the array."""
 
     @abstractmethod
     def words(self, rows: Iterable[int]) -> list[str]:
-        """Return the texts of some outcomes, such as `{"a": (1, 2)}`. The text of an exception
-        starts with `raised `.
-
-        rows: indices of the outcomes.
-        """
+        """Return the texts of some outcomes, such as `{"a": (1, 2)}`; `raised ...` for an
+        exception."""
 
     @abstractmethod
     def _known(self) -> Callable[[str], Column]:
         """Return a function that takes the name of a column and returns the column."""
 
     def named(self, names: Iterable[str]) -> Iterator[Column]:
-        """Yield the columns with the given names. Each is made when it is needed, to save memory.
-
-        If the table has no column with a name, yield a column in which all entries are `absent`.
-        """
+        """Yield the columns with the given names, all `absent` where the table has none. Each is
+        made when it is needed, to save memory."""
         known = self._known()
         for name in names:
             yield made_from(name, known)
 
     def column(self, name: str) -> Column:
-        """Return the column with a given name. If the table has no such column, all entries are
-        `absent`."""
+        """Return the column with a name, all `absent` if the table has none."""
         return next(self.named([name]))
 
     def word(self, row: int) -> str:
@@ -170,8 +143,7 @@ class Outcomes(ABC):
 
 
 class NamedColumns(Sequence[Column]):
-    """A sequence of columns of a table, given by their names. Each column is computed only when it
-    is accessed."""
+    """A sequence of columns of a table, by their names, each computed when it is accessed."""
 
     def __init__(self, table: Outcomes, names: list[str]) -> None:
         self._table, self._names = table, names
@@ -193,21 +165,16 @@ class NamedColumns(Sequence[Column]):
 class Table(Outcomes):
     """Outcomes of one shape, such as numbers, vectors of one length, or dicts with the same keys.
 
-    all_columns: columns with `size` entries each.
-    size: number of outcomes.
-    paths: for each column, its place in the outcomes.
-    fixed: (place, entry) for each entry that all outcomes share, such as `a list`, its length and
-    its type.
-    forms: (place, column) for each property that == does not compare, such as the type of a number,
-    and that differs between outcomes. The column holds the property of each outcome, or `absent`
-    for the usual one, such as the type float.
+    all_columns, paths: columns with `size` entries each, and their places.
+    fixed: (place, entry) for each entry that all outcomes share, such as `a list`.
+    forms: (place, column) for each form that differs between outcomes; `absent` for the usual one.
     """
 
     all_columns: tuple[Column, ...]
     size: int
-    paths: tuple[Path, ...] = (ROOT,)
-    fixed: tuple[tuple[Path, str | float], ...] = ()
-    forms: tuple[tuple[Path, Column], ...] = ()
+    paths: tuple[PlacePath, ...] = (ROOT,)
+    fixed: tuple[tuple[PlacePath, str | float], ...] = ()
+    forms: tuple[tuple[PlacePath, Column], ...] = ()
 
     @property
     def columns(self) -> Sequence[Column]:
@@ -275,7 +242,7 @@ class Table(Outcomes):
         return Table(columns, self.size, self.paths, self._plain_fixed)
 
     @property
-    def _plain_fixed(self) -> tuple[tuple[Path, str | float], ...]:
+    def _plain_fixed(self) -> tuple[tuple[PlacePath, str | float], ...]:
         return tuple((path, entry) for path, entry in self.fixed if path.step != "form")
 
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
@@ -344,14 +311,9 @@ def _name_key(name: str) -> np.uint64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimedOutcomes(Outcomes):
-    """A table of outcomes with one more column at the end: the duration of each call.
-
-    Hashes and texts of outcomes ignore the durations, so that equal outputs are equal however long
-    the calls took.
-
-    outcomes: the table without durations.
-    nanoseconds: the durations, shape (size,).
-    """
+    """A table of outcomes with one more column at the end: the duration of each call, (size,).
+    Hashes and texts ignore the durations, so that equal outputs are equal however long the calls
+    took."""
 
     outcomes: Outcomes
     nanoseconds: FloatArray
@@ -405,8 +367,7 @@ class TimedOutcomes(Outcomes):
 
 
 def timed(outcomes: Outcomes, nanoseconds: NDArray[np.int64]) -> TimedOutcomes:
-    """Return the given outcomes with the durations of their calls. nanoseconds: durations, shape
-    (size,)."""
+    """Return the outcomes with the durations of their calls, (size,)."""
     return TimedOutcomes(outcomes, nanoseconds.astype(np.float64))
 
 
@@ -424,8 +385,7 @@ def is_repeated(texts: int, size: int) -> bool:
 
 
 def narrowed(outcomes: Outcomes) -> str | None:
-    """Return a warning if a table has more than 4,096 columns, of which learning uses only 4,096;
-    else None."""
+    """Return a warning if a table has more than the 4,096 columns that learning uses; else None."""
     left = outcomes.width - MAX_WIDTH
     if left <= 0:
         return None
@@ -442,30 +402,23 @@ def _fixed_key(name: str, entry: str | float) -> int:
     return int(mix(keys + np.uint64(text_key(name)))[0])
 
 
-def _at(row: int, forms: Iterable[tuple[Path, Column]]) -> Iterator[Entry]:
+def _at(row: int, forms: Iterable[tuple[PlacePath, Column]]) -> Iterator[Entry]:
     words = ((path, column.word(row)) for path, column in forms)
     return ((path, word) for path, word in words if word != ABSENT)
 
 
 def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return a mask, shape (size,), of the outcomes whose text must also show a property that ==
-    does not compare, such as the type of a number.
-
-    These are the outcomes that are equal by == to another outcome in which such a property differs.
-    """
+    """Return a mask, (size,), of the outcomes whose text must also show a form: those that are
+    equal by == to another outcome with another form."""
     _, indices = np.unique(outcomes.plain().keys(), return_inverse=True)
     pairs = np.unique(np.stack([indices.astype(np.uint64), outcomes.keys()]), axis=1)
     return np.asarray((np.bincount(pairs[0].astype(np.intp)) > 1)[indices])
 
 
-def form_differs(outcomes: Outcomes, path: Path) -> bool:
-    """Return whether a property that == does not compare, such as the type, differs between two of
-    the outcomes. The type counts only if it differs between entries of one kind, such as the
-    numbers 1 and 1.0; the order of keys, only if it differs between dicts with the same keys. For
-    any other property, all outcomes are compared.
-
-    path: path of the property, such as `type of output[0]`.
-    """
+def form_differs(outcomes: Outcomes, path: PlacePath) -> bool:
+    """Return whether a form, at a path such as `type of output[0]`, differs between two outcomes: a
+    type only between entries of one kind, such as the numbers 1 and 1.0; an order of keys only
+    between dicts with the same keys."""
     form = outcomes.column(path.name)
     if path.name.startswith(OF_TYPE):
         return types_differ(form, outcomes.column(path.name.removeprefix(OF_TYPE)))
@@ -483,8 +436,7 @@ def unsigned(column: Column) -> Column:
 
 def are_alike(tables: Sequence[Table]) -> bool:
     """Return whether tables have the same columns in the same order, and share the same fixed
-    entries. They may differ in properties that == does not compare, such as the types of 1 and
-    1.0."""
+    entries; forms may differ."""
     first = tables[0]
     names = [column.name for column in first.all_columns]
     return all(
@@ -495,8 +447,7 @@ def are_alike(tables: Sequence[Table]) -> bool:
 
 
 def stacked(tables: Sequence[Table]) -> Table:
-    """Return one table with the outcomes of several tables, in their order. `are_alike` must be
-    true for the tables."""
+    """Return one table with the outcomes of several tables that `are_alike`, in their order."""
     joined = zip(*(table.all_columns for table in tables), strict=True)
     first = tables[0]
     size = sum(table.size for table in tables)
@@ -513,10 +464,10 @@ def stacked(tables: Sequence[Table]) -> Table:
 
 
 def _stacked_forms(
-    tables: Sequence[Table], fixed: Sequence[tuple[Path, str | float]]
-) -> tuple[tuple[Path, Column], ...]:
+    tables: Sequence[Table], fixed: Sequence[tuple[PlacePath, str | float]]
+) -> tuple[tuple[PlacePath, Column], ...]:
     """Return (path, column over all tables) for each property that is not fixed."""
-    paths: dict[str, Path] = {}
+    paths: dict[str, PlacePath] = {}
     for table in tables:
         pairs = [*table.fixed, *table.forms]
         paths.update((path.name, path) for path, _ in pairs if path.step == "form")
@@ -535,8 +486,7 @@ def raised(outcomes: Outcomes) -> NDArray[np.bool_]:
 
 
 def failures(outcomes: Outcomes) -> dict[str, int]:
-    """Return a mapping from the name of an exception's type to the number of outcomes that are such
-    exceptions."""
+    """Return the number of outcomes that are exceptions, by the name of the exception's type."""
     first = outcomes.column(ROOT.name)
     if first.codes is None or not any(label.startswith(RAISED) for label in first.labels):
         return {}

@@ -1,14 +1,12 @@
 """The content of texts: structures in JSON, and numbers.
 
-A text is read by itself, so the content of a draw depends on no other draw. A text that is a JSON
-object or array is read as that structure, at `json(output)`. In any other text, each number gets a
-column, `numbers(output)[0]`, `numbers(output)[1]`, ...; `words(output)` is the text with `#` in
-place of each number. A text without digits has no content. The text as a whole keeps its own
-column.
+A text is read by itself, so the content of a draw depends on no other draw. A JSON object or array
+is read as that structure, at `json(output)`. In any other text, each number gets a column, and
+`words(output)` is the text with `#` in place of each. A text without digits has no content. The
+text as a whole keeps its own column.
 
-A comma ends a number, since `105,113` may be two numbers of a CSV line: `1,234.5` has the numbers 1
-and 234.5. A word that mixes digits and letters, such as a UUID or a hash, is one label among the
-numbers.
+A comma ends a number, since `105,113` may be two numbers of a CSV line. A word that mixes digits
+and letters, such as a UUID or a hash, is one label among the numbers.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ _MAY_HAVE_CODE = re.compile(r"[0-9][A-Za-z_-]+[0-9]")
 class Content(NamedTuple):
     """The content of one text.
 
-    structure: the list or dict that a JSON text stands for; None for any other text.
+    structure: the list or dict of a JSON text; None for any other text.
     numbers: numbers of any other text, in their order; a word such as a hash is a text.
     words: the text with `#` in place of each number.
     total: number of all numbers in the text, also of those beyond `_MAX_NUMBERS`.
@@ -63,10 +61,8 @@ def may_have_content(text: str) -> bool:
 
 
 def content(text: str, levels: int) -> Content | None:
-    """Return the content of a text; None if it has none.
-
-    levels: largest number of nested levels with which a JSON text is read as a structure.
-    """
+    """Return the content of a text, read as JSON with at most `levels` nested levels; None
+    without."""
     if not may_have_content(text):
         return None
     structure = _structure(text, levels)
@@ -119,10 +115,8 @@ def _number(match: re.Match[str]) -> float | str:
 
 
 def how_read(contents: Iterable[str]) -> tuple[str, ...]:
-    """Return a note that says how texts were read; none without contents.
-
-    contents: "json", "numbers" and "words", as in `Outcomes.contents`.
-    """
+    """Return a note that says how texts were read, from "json", "numbers" and "words"; ()
+    without."""
     kinds = set(contents)
     parts = ["texts are read as JSON"] if JSON in kinds else []
     parts += ["numbers in texts are read as columns"] if {NUMBERS, WORDS} & kinds else []

@@ -1,10 +1,6 @@
-"""Start, feed and end the programs that make draws in processes of their own.
-
-`Child` is a running program with pipes, in a session and a process group of its own.
-dpaudit.adapters derives `Worker` (an isolated mechanism) and `Program` (a program of the user) from
-it. No child outlives dpaudit: each has a guardian, a shell that waits on a pipe and kills the
-child's group when dpaudit has ended.
-"""
+"""Start, feed and end the programs that make draws in processes of their own. `Child` is a running
+program with pipes, in a session and a process group of its own. No child outlives dpaudit: each has
+a guardian, a shell that waits on a pipe and kills the child's group when dpaudit has ended."""
 
 from __future__ import annotations
 
@@ -57,8 +53,8 @@ class TimedOut(Ended):
 
 
 class Child:
-    """A running program with pipes. It is killed, with all processes of its group, when this
-    object is deleted and when dpaudit ends. Ctrl-C does not reach it.
+    """A running program with pipes. It is killed, with all processes of its group, when this object
+    is deleted and when dpaudit ends. Ctrl-C does not reach it.
 
     words: the command, as program and arguments.
     memory: limit of the program's address space in bytes; None for no limit.
@@ -102,16 +98,9 @@ class Child:
         self._write()
 
     def wait(self, ready: Callable[[], Result | None], *clocks: Clock) -> Result:
-        """Exchange data with the program until `ready` returns a result other than None. Return
-        this result.
-
-        ready: function without arguments, called after each exchange of data.
-        clocks: functions that return the seconds left until a time limit. They are called at least
-            once in each quarter of the time left.
-
-        Raises Ended if the program has ended. If a time limit is reached, the program is killed and
-        TimedOut is raised.
-        """
+        """Exchange data with the program until `ready`, called after each exchange, returns a
+        result other than None, and return it. Raises Ended if the program has ended. When a clock
+        reaches 0, kills the program and raises TimedOut."""
         is_late = False
         while (result := ready()) is None:
             if self._has_ended:
@@ -125,9 +114,8 @@ class Child:
         return result
 
     def line(self, longest: int) -> bytes | None:
-        """Remove the first line from the received output and return it without its line end. Return
-        None if no complete line has been received. A line of more than `longest` bytes raises
-        ValueError."""
+        """Remove the first line from the received output and return it without its line end; None
+        if no line is complete. A line of more than `longest` bytes raises ValueError."""
         end = self.received.find(b"\n")
         if (len(self.received) if end < 0 else end) > longest:
             raise ValueError(f"a line of more than {longest:,} bytes")
@@ -138,8 +126,7 @@ class Child:
         return line
 
     def taken(self, size: int) -> bytes | None:
-        """Remove `size` bytes from the received output and return them. Return None if fewer were
-        received."""
+        """Remove `size` bytes from the received output and return them; None for fewer bytes."""
         if len(self.received) < size:
             return None
         data = bytes(memoryview(self.received)[:size])
@@ -232,10 +219,7 @@ def countdown(seconds: float) -> Clock:
 
 
 def ending(code: int) -> str:
-    """Return the end of a process as text, such as `exit code 1` or `signal 9 (SIGKILL)`.
-
-    code: return code from `subprocess`. A negative code -N means signal N.
-    """
+    """Return a return code of `subprocess` as text: `exit code 1` or `signal 9 (SIGKILL)`."""
     if code >= 0:
         return f"exit code {code}"
     with suppress(ValueError):

@@ -1,9 +1,6 @@
-"""Compute how many processes can run at the same time, from usable cores and free memory.
-
-Executors call `cores` and `room_for` to choose their number of workers. Both respect the limits of
-containers (Linux control groups). The parameter `root` is the folder that contains /proc and /sys;
-only tests change it.
-"""
+"""Compute how many processes can run at the same time, from usable cores and free memory, within
+the limits of containers (Linux control groups). `root`, the folder that contains /proc and /sys, is
+for tests."""
 
 from __future__ import annotations
 
@@ -16,10 +13,8 @@ _GROUPS = "sys/fs/cgroup"
 
 
 def cores(root: Path = Path("/")) -> int:
-    """Return the number of CPU cores that this process may use, at least 1.
-
-    The number is limited by the CPU affinity of the process and by the CPU quota of its container.
-    """
+    """Return the number of CPU cores that this process may use by its CPU affinity and the CPU
+    quota of its container, at least 1."""
     limits = [1.0 * _usable(), *_quotas(root)]
     return max(1, int(min(limits)))
 
@@ -53,11 +48,8 @@ def _groups(root: Path) -> list[Path]:
 
 
 def room_for(processes: int, root: Path = Path("/")) -> int:
-    """Return how many further processes fit in free memory, at most `processes`.
-
-    Each is assumed to need as much memory as this process uses now. Return `processes` if the
-    system does not report its memory.
-    """
+    """Return how many further processes that need as much memory as this process uses now fit in
+    free memory, at most `processes`, and `processes` if the system does not report its memory."""
     try:
         pages = int((root / "proc/self/statm").read_text(encoding="ascii").split()[1])
         left = min(_left(root))

@@ -1,9 +1,8 @@
-"""Encode data for a process that makes draws (worker.py), and decode the outcomes that it returns.
+"""Encode data for a worker, and decode the outcomes that it returns.
 
-dpaudit.adapters.isolation uses this module for isolated mechanisms. Data for the process (requests,
-datasets, the mechanism) are pickled. Outcomes come back as JSON or as raw arrays of numbers and
-texts, and never as pickles: reading a pickle can run any code. `worker.encode` writes the JSON that
-`decode` reads.
+Requests, datasets and the mechanism are pickled. Outcomes come back as JSON or as raw arrays of
+numbers and texts, and never as pickles: reading a pickle can run any code. `worker.encode` writes
+the JSON that `decode` reads.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import Name, TargetError
 from dpaudit.inputs.values import Inline, Reference, Rows
 from dpaudit.outcomes import Raised
-from dpaudit.outcomes.frames import Frame, Series
+from dpaudit.outcomes.frames import Frame, PlainSeries
 from dpaudit.outcomes.representation import AsInASet, InOrder
 from dpaudit.outcomes.scalars import Missing
 
@@ -38,12 +37,7 @@ _PROTOCOL = 4
 
 def pickled(value: Any, what: str) -> bytes:
     """Return a pickle of `value` that worker.py can read with Python 3.8 or later and any version
-    of NumPy.
-
-    what: name of the value in the error message.
-
-    Raises TargetError if the value cannot be pickled.
-    """
+    of NumPy. Raises TargetError, with the name `what`, if that is impossible."""
     stream = io.BytesIO()
     try:
         _Pickler(stream, _PROTOCOL).dump(value)
@@ -73,19 +67,13 @@ class _Pickler(pickle.Pickler):
 
 
 def request(name: str, arguments: Mapping[str, Any]) -> bytes:
-    """Return a request as bytes: the length of a pickle in 8 bytes, then the pickle.
-
-    name: name of the method of `worker.Service` to call.
-    arguments: plain values for the method's arguments, by name.
-    """
+    """Return a request as bytes: the length of a pickle in 8 bytes, then the pickle."""
     data = pickle.dumps((name, dict(arguments)), _PROTOCOL)
     return len(data).to_bytes(8, "little") + data
 
 
 def parsed(text: bytes) -> Any:
-    """Parse a line of JSON, and return the outcome that it stands for. Raises ValueError for a
-    malformed line.
-    """
+    """Return the outcome in a line of JSON. Raises ValueError for a malformed line."""
     try:
         return decode(json.loads(text))
     except (TypeError, KeyError, ArithmeticError, RecursionError) as error:
@@ -93,11 +81,9 @@ def parsed(text: bytes) -> Any:
 
 
 def decode(node: Any) -> Any:
-    """Return the outcome from which `worker.encode` made `node`, a value of parsed JSON.
-
-    A dict whose only key begins with "$" stands for a value that JSON cannot express, such as
-    {"$tuple": [1, 2]}.
-    """
+    """Return the outcome from which `worker.encode` made `node`, a value of parsed JSON. A dict
+    whose only key begins with "$" stands for a value that JSON cannot express, such as {"$tuple":
+    [1, 2]}."""
     if type(node) is list:
         return [decode(entry) for entry in node]
     if type(node) is not dict:
@@ -115,10 +101,8 @@ def decode(node: Any) -> Any:
 
 
 def array(dtype: Any, shape: list[int], data: bytes) -> NDArray[Any]:
-    """Return an array of numbers, texts or records from its raw bytes.
-
-    Raises ValueError for an array of Python objects, and if the number of bytes does not fit.
-    """
+    """Return an array of numbers, texts or records from its raw bytes. Raises ValueError for an
+    array of Python objects, and if the number of bytes does not fit."""
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise ValueError(f"an array of type {dtype}")
@@ -181,7 +165,7 @@ _OF_PARTS: Mapping[str, Callable[..., Any]] = {
     "$frame": lambda word, columns: Frame(
         word, {decode(key): decode(column) for key, column in columns}
     ),
-    "$series": lambda word, entries: Series(word, decode(entries)),
+    "$series": lambda word, entries: PlainSeries(word, decode(entries)),
     "$moment": _moment,
     "$duration": _duration,
     "$missing": lambda name, word: _derived_type(name, Missing)(word),

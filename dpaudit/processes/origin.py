@@ -1,10 +1,6 @@
 """Describe exceptions that a mechanism raises: the message, and the line of the user's code.
-
-dpaudit.adapters uses these functions for calls in dpaudit's own process, worker.py for calls in a
-separate process. `end_if_forked` ends processes that a mechanism has forked and left running. The
-file must run with Python 3.8 and without dpaudit, since worker.py may use another Python
-interpreter.
-"""
+`end_if_forked` ends processes that a mechanism has forked and left running. The file must run with
+Python 3.8 and without dpaudit, since worker.py may use another Python interpreter."""
 
 from __future__ import annotations
 
@@ -31,13 +27,11 @@ FAILURES = (Exception, SystemExit)
 
 
 def end_if_forked(owner: int, error: BaseException | None = None) -> None:
-    """End this process if the mechanism has made it by a fork.
+    """End this process if it is not `owner`, the process in which dpaudit runs, but a fork of the
+    mechanism, with the exit code that Python would give for `error`, if any.
 
     A forked process that continued after the call would repeat the rest of the audit, fork again,
-    and so on without end. It ends with the exit code that Python would give for the exception.
-
-    owner: id of the process in which dpaudit runs; only this process may continue.
-    error: exception that ended the call; None if the call returned.
+    and so on without end.
     """
     if os.getpid() != owner:
         code = error.code if isinstance(error, SystemExit) else error is not None
@@ -45,11 +39,7 @@ def end_if_forked(owner: int, error: BaseException | None = None) -> None:
 
 
 def raised(error: BaseException) -> dict[str, list[str]]:
-    """Return a dict that stands for an exception in JSON: {"$raised": [kind, message, place]}.
-
-    The kind is the name of the exception's type, the place its file and line. exchange.py reads the
-    dict.
-    """
+    """Return {"$raised": [type, message, file and line]}, which stands for an exception in JSON."""
     kind = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
     return {"$raised": [kind, message_of(error), origin(error)]}
 
@@ -70,21 +60,15 @@ def words(error: BaseException) -> str:
 
 
 def post_processed(function: Callable[[Any], Any], output: Any) -> Any:
-    """Return `function(output)`, the post-processed output.
-
-    All post-processing is called from this function. If its name is in a traceback, `origin` knows
-    that post-processing raised the exception.
-    """
+    """Return `function(output)`, the post-processed output. By the name of this function in a
+    traceback, `origin` knows that post-processing raised the exception."""
     return function(output)
 
 
 def origin(error: BaseException) -> str:
-    """Return the file and line that raised an error, such as "mine.py:12", or "" if unknown.
-
-    The innermost line of the user's code in the traceback is returned, since it helps more than a
-    line of a library. If there is none, the innermost line outside of dpaudit is returned. If
-    post-processing raised the error, the text begins by saying so.
-    """
+    """Return the file and line that raised an error, such as "mine.py:12", or "" if unknown: the
+    innermost line of the user's code or, if there is none, outside of dpaudit. If post-processing
+    raised the error, the text begins by saying so."""
     step, innermost, best, parts = error.__traceback__, None, _FOREIGN, []
     while step is not None:
         if step.tb_frame.f_code is post_processed.__code__:

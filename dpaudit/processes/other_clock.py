@@ -1,10 +1,9 @@
 """Shift the clocks of this process: `time` and `datetime` are ahead by a fixed number of seconds.
 
-After a refutation, new processes repeat draws with shifted clocks
-(sampling/executors/new_processes.py). If a mechanism seeds its noise by the time, the noise then
-differs between these processes. All code sees the shifted `time`, but only the user's code sees the
-shifted `datetime`. The file must run with Python 3.8 and without dpaudit, since worker.py may use
-another Python interpreter.
+If a mechanism seeds its noise by the time, the noise then differs between new processes
+(sampling/executors/new_processes.py). All code sees the shifted `time`, but only the user's code
+sees the shifted `datetime`. The file must run with Python 3.8 and without dpaudit, since worker.py
+may use another Python interpreter.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _OF_TIMES = {"gmtime": 0, "localtime": 0, "ctime": 0, "asctime": 0, "strftime": 
 
 
 def shift_as_asked() -> None:
-    """Shift the clocks by the seconds in the environment variable `SHIFT`, if it is set. A second
-    call does nothing. Call this before the mechanism is imported, since its modules may import
-    functions from `time`."""
+    """Shift the clocks by the seconds in the environment variable `SHIFT`, once and if it is set.
+    Call this before the mechanism is imported, since its modules may import functions from
+    `time`."""
     seconds = os.environ.get(SHIFT)
     if seconds and not hasattr(time.time, "shifted"):
         shift_clocks(float(seconds))

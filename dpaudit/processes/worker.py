@@ -1,11 +1,10 @@
-"""Script of the separate process in which an isolated mechanism makes its draws.
+"""Script of a worker, the separate process in which an isolated mechanism makes its draws.
 
-dpaudit.adapters.isolation starts this script with the user's Python interpreter (3.8 or later). The
-script needs only origin.py next to it and the standard library; it uses NumPy if the mechanism
-does. It reads pickled requests from standard input and writes replies to standard output: a line of
-JSON, followed by raw bytes if the line says so. If each call makes one draw, each outcome is
-written to shared memory as soon as it is known, and a counter there is increased. If this process
-dies, no complete draw is lost, and dpaudit knows which draw was running.
+It runs under the user's Python interpreter (3.8 or later), and needs only origin.py next to it and
+the standard library; it uses NumPy if the mechanism does. It reads pickled requests from standard
+input and writes replies to standard output. If each call makes one draw, each outcome is written to
+shared memory as soon as it is known, and a counter there is increased. If this process dies, no
+complete draw is lost, and dpaudit knows which draw was running.
 """
 
 from __future__ import annotations
@@ -70,10 +69,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 def main(make: Callable[[], Service]) -> None:
-    """Read requests from standard input and answer them until the input ends.
-
-    make: function that returns the object whose methods answer the requests.
-    """
+    """Answer requests from standard input by the object that `make` returns, until it ends."""
     sys.path[:] = [
         os.getcwd(),
         *(folder for folder in sys.path if folder != __file__.rpartition(os.sep)[0]),
@@ -99,11 +95,8 @@ def main(make: Callable[[], Service]) -> None:
 
 
 class Refused(BaseException):
-    """Raised if the mechanism or the request cannot be used. It never counts as the outcome of a
-    draw.
-
-    code: code of the error that dpaudit's main process then raises, from docs/errors.md.
-    """
+    """Raised, with the code of an error in docs/errors.md, if the mechanism or the request cannot
+    be used. It never counts as an outcome."""
 
     def __init__(self, text: str, code: str = "process-failed") -> None:
         super().__init__(text)
@@ -112,8 +105,6 @@ class Refused(BaseException):
 
 class Layout:
     """Views of the memory that this process shares with dpaudit's main process.
-
-    The memory has one slot for the outcome of each draw of a request.
 
     counters: number of complete draws, and number of bytes used on the heap.
     kinds: kind of the outcome in each slot: TEXT, FLOAT or INTEGER.
@@ -133,9 +124,8 @@ class Layout:
 
 
 class Service:
-    """Answers the requests of dpaudit's main process. Each public method answers one kind of
-    request and returns the reply. A reply is a dict for JSON, or a dict with raw bytes to send
-    after it."""
+    """Answers requests: each public method one kind. The reply is a dict for JSON, or a dict with
+    the raw bytes to send after it."""
 
     def __init__(self) -> None:
         self._datasets: dict[int, Any] = {}
@@ -151,9 +141,8 @@ class Service:
         target: pickle of a dict that says how to make the mechanism.
         memory: file descriptor of the shared memory.
         path: folders to add at the beginning of sys.path.
-        main: path of the user's script, in which pickled objects are defined; None if there is
-            none.
-        is_first: whether the reply includes the parameters. False for a process that replaces
+        main: path of the user's script, in which pickled objects are defined, if any.
+        is_first: whether the reply includes the parameters; not for a process that replaces
             another.
         """
         sys.path[:0] = [folder for folder in path if folder not in sys.path]
@@ -184,12 +173,9 @@ class Service:
         return {}
 
     def claim(self, has_pair: bool, relation: Any, delta: float | None) -> Any:
-        """Ask the library of the mechanism for its claim. Reply with the claim, or with the reason
-        why there is none.
-
-        has_pair: whether a pair of inputs was sent, as the datasets 0 and 1.
-        relation, delta: as in `library_claims.Question`.
-        """
+        """Ask the library of the mechanism for its claim, with the relation and the δ of a
+        `library_claims.Question` and, if `has_pair`, the datasets 0 and 1 as inputs. Reply with the
+        claim, or with the reason why there is none."""
         claims = _library_claims()
         pair = (self._datasets[0], self._datasets[1]) if has_pair else None
         try:
@@ -199,14 +185,11 @@ class Service:
             return {"no_claim": [str(error), error.code]}
 
     def draw(self, count: int, seed: int, how: Any) -> Any:
-        """Make `count` draws with one call each, and write the outcomes to the shared memory.
-
-        The main process has written into `Layout.arms`, before it sent this request, the index of
-        the dataset for each draw.
+        """Make `count` draws with one call each, and write the outcomes to the shared memory. The
+        main process has written the number of the dataset of each draw into `Layout.arms`.
 
         seed: number from which all random generators are seeded.
-        how: names of the mechanism's parameters for a random generator and for the dataset; see
-            `_prepared`.
+        how: names of the parameters for a random generator and for the dataset; see `_prepared`.
         """
         self._with_torch_seeded(lambda: self._draw_singly(count, self._prepared(seed, how)))
         self._check_unchanged(set(self._layout.arms[:count]))
@@ -221,9 +204,8 @@ class Service:
         outputs, it has only the key "got".
 
         number: number of the dataset.
-        seed: number from which all random generators are seeded.
         batch: name of the parameter for the number of draws.
-        how: names of the parameters for a random generator and for the dataset; see `_prepared`.
+        seed, how: as in `draw`.
         """
         dataset = self._datasets[number]
         try:
@@ -366,10 +348,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def loaded(data: bytes, what: str) -> Any:
-    """Return the object in a pickle. Raises Refused if this process cannot read it.
-
-    what: name of the object for the error message, such as "a dataset".
-    """
+    """Return the object called `what` in a pickle. Raises Refused if that is impossible."""
     try:
         return _Unpickler(io.BytesIO(data)).load()
     except FAILURES as error:
@@ -416,10 +395,7 @@ def _signature(function: Any) -> Any:
 
 
 def resolved(path: str) -> Any:
-    """Return the object at an import path, `module:attribute` or `file.py:attribute`.
-
-    Raises Refused if the object cannot be imported.
-    """
+    """Return the object at an import path. Raises Refused if it cannot be imported."""
     module, _, attribute = path.rpartition(":")
     if not module:
         raise Refused(f"{path!r} has no ':' between module and function; write MODULE:{path}")
@@ -495,11 +471,9 @@ def generators(*held: Any) -> list[Any]:
     mechanism may use any of them.
 
     The order decides the seed of each generator, so it should be the same in every run. First come
-    generators in variables of modules, in the order in which the modules were imported; then
-    generators that are reached through other objects (`_reached`); then all others, about in the
-    order of their creation.
-
-    held: objects that this script holds for the mechanism, such as the function that draws.
+    generators in variables of modules, in the order in which the modules were imported; then those
+    that are reached through objects `held` for the mechanism; then all others, about in the order
+    of their creation.
     """
     gc.collect()  # so that generators no longer in use are not listed
     numpy: Any = sys.modules.get("numpy")
@@ -527,14 +501,14 @@ def _reached(wanted: dict[int, Any], held: Any, modules: list[dict[str, Any]]) -
     visited = {id(sys.modules), *map(id, sys.modules.values()), *map(id, modules)}
     reached: dict[int, Any] = {}
     for roots in (held, *(names.values() for names in modules[::-1])):
-        ahead = list(roots)
-        for value in ahead:  # `ahead` grows: breadth first
+        queue = list(roots)
+        for value in queue:  # `queue` grows: breadth first
             if id(value) in visited:
                 continue
             visited.add(id(value))
             if id(value) in wanted:
                 reached[id(value)] = value
-            ahead += gc.get_referents(value)
+            queue += gc.get_referents(value)
         if len(reached) == len(wanted):
             break
     return reached
@@ -569,17 +543,13 @@ def _reseed(generator: Any, seed: int, purpose: str) -> bool:
 
 
 def child_seed(seed: int, purpose: str) -> int:
-    """Return a number of 256 bits that is computed from a seed and a text. Different texts give
-    independent numbers."""
+    """Return 256 bits computed from a seed and a text; different texts give independent numbers."""
     return random.Random(f"{seed} {purpose}").getrandbits(256)  # `random` hashes texts by SHA-512
 
 
 def encode(value: Any) -> Any:
-    """Return a value for JSON that stands for an outcome; `exchange.decode` reads it.
-
-    A value that JSON cannot express becomes a dict with one key that begins with "$". Raises
-    Refused for a value that cannot be sent.
-    """
+    """Return a value for JSON that stands for an outcome. One that JSON cannot express becomes a
+    dict with one key that begins with "$". Raises Refused for a value that cannot be sent."""
     kind = type(value)
     if kind in (float, str, bool, type(None)):
         return value

@@ -1,8 +1,6 @@
-"""Find an event on one release of a package, and test the same event on every release.
-
-The same event is counted in fresh draws of each release, and no release has an event of its own. So
-a release without a refutation can be compared with the release on which the event was found.
-"""
+"""Find an event on one release of a package, and test the same event on every release. The same
+event is counted in fresh draws of each release, and no release has an event of its own. So a
+release without a refutation can be compared with the release on which the event was found."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from dpaudit.auditing.ledger import CERTIFYING, LEARNING, PROBING
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import FixedTest
 from dpaudit.certificates.evidence import FrozenRule
-from dpaudit.certificates.fixed_test import Setting, game_test
+from dpaudit.certificates.rule_bounds import Setting, game_test
 from dpaudit.claims import ProfilePoint
 from dpaudit.errors import DpauditError, MechanismError, UsageError
 from dpaudit.levels.portfolio import Portfolio
@@ -49,8 +47,7 @@ class Frozen:
 
     @property
     def words(self) -> str:
-        """Description of the outputs for which the rule guesses d1 or, if it never guesses d1, of
-        the outputs for which it guesses d2."""
+        """Description of the outputs for which the rule guesses d1 or, if there are none, d2."""
         return self.rule.words[0] or self.rule.words[1] or ""
 
 
@@ -58,28 +55,15 @@ class Frozen:
 class ReleaseResult:
     """The answer for one release.
 
-    Attributes
-    ----------
-    release : str
-        The release, such as "1.2.0".
-    answer : {'refuted', 'not refuted', 'cannot tell'}
-        "refuted": the event refutes the claim. "not refuted": the event does not refute it, and the
-        test had enough power to refute a true ε as large as the lower bound for ε on
-        `Bisection.found_in`, the release where the event was found. "cannot tell": the test had
-        less power, or no test was possible.
-    why : str
-        Reason for "cannot tell"; "" for the other answers.
-    epsilon_lower : float or None
-        Lower bound for ε at the tested δ. It exceeds the true ε with probability at most
+    answer: "refuted": the event refutes the claim. "not refuted": it does not, and the test had
+        enough power to refute a true ε as large as the lower bound for ε on `Bisection.found_in`.
+        "cannot tell": the test had less power, or no test was possible.
+    why: reason for "cannot tell"; "" for the other answers.
+    epsilon_lower: lower bound for ε at the tested δ. It exceeds the true ε with probability at most
         `Bisection.level`. None without a test.
-    detectable : float or None
-        Smallest ε that the test of this release would have refuted in 9 of 10 runs; None without a
-        test.
-    p_value : float or None
-        p-value of the test. The claim is refuted if the p-value is at most `Bisection.level`. None
-        without a test.
-    draws : int
-        Number of draws of the test, with and without the event; 0 without a test.
+    detectable: smallest ε that the test would have refuted in 9 of 10 runs; None without a test.
+    p_value: the claim is refuted if it is at most `Bisection.level`. None without a test.
+    draws: number of draws of the test, with and without the event; 0 without a test.
     """
 
     release: str
@@ -93,26 +77,15 @@ class ReleaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """The answers for all releases, on each of which the same event was tested.
+    """The answers for all releases of a package, on each of which the same event was tested.
 
-    Attributes
-    ----------
-    package, found_in : str
-        The package, and the release on which the event was found.
-    target, pair, claim : str
-        Descriptions of the mechanism, the pair of inputs and the claim.
-    event : str
-        Description of the event.
-    confidence : float
-        1 minus the probability that the claim is refuted on at least one release on which it is
-        true.
-    level : float
-        The claim is refuted for a release if the p-value is at most this number: (1 - confidence)
-        divided by the number of releases.
-    seed : int
-        Seed of all draws.
-    tested : tuple of ReleaseResult
-        The releases, oldest first.
+    found_in: the release on which the event was found.
+    target, pair, claim, event: descriptions of the mechanism, the inputs, the claim and the event.
+    confidence: 1 minus the probability that the claim is refuted on at least one release on which
+        it is true.
+    level: (1 - confidence) divided by the number of releases, the largest p-value that refutes.
+    seed: seed of all draws.
+    tested: the releases, oldest first.
     """
 
     package: str
@@ -128,8 +101,7 @@ class Bisection:
 
     @property
     def summary(self) -> str:
-        """A sentence with the first and the last refuted release, and the first release after them
-        that is not refuted."""
+        """A sentence with the first and the last refuted release, and the one after them."""
         indices = [index for index, result in enumerate(self.tested) if result.answer == "refuted"]
         if not indices:
             return "no release is refuted"
@@ -156,13 +128,12 @@ def bisected(
     is_kept: bool = True,
     on_release: Callable[[ReleaseResult], None] = lambda result: None,
 ) -> Bisection:
-    """Learn an event on the release `found_in`. Test on each release in `versions` whether this
-    event refutes the claim, and return the answers as a `Bisection`.
+    """Learn an event on the release `found_in`, and test it on each release in `versions`.
 
-    spec: the audit on the release `found_in`: its mechanism, pair of inputs, claim and options.
-    environments: object that makes the environment of each release.
+    spec: the audit on the release `found_in`.
+    environments: makes the environment of each release.
     is_kept: whether the environments stay on disk.
-    on_release: called with the `ReleaseResult` of each release, as soon as the release is tested.
+    on_release: called with the result of each release, as soon as the release is tested.
 
     Raises UsageError if the audit cannot have a single event. For the release `found_in`, raises
     NotInstallable if it cannot be installed, MechanismError if every call of the mechanism raises
@@ -210,17 +181,16 @@ def bisected(
 
 
 def freeze(spec: AuditSpec) -> Frozen:
-    """Make draws of the audit's mechanism, and return an event that was learned from them. These
-    draws are used for no test. Raises MechanismError or TargetError if the mechanism does not
-    run."""
-    claim, coming = spec.tested, spec.sampling.samples
+    """Return an event that was learned from draws of the audit's mechanism, which are used for no
+    test. Raises MechanismError or TargetError if the mechanism does not run."""
+    claim, future_draws = spec.tested, spec.sampling.samples
     scorers = scorers_for(spec.switches)
     with closing(_sampler(spec)) as sampler:
         sampler.probe(ToProbe((0, PROBING, 0), _PROBE))
         selection = sampler.learn(ToLearn((0, LEARNING, 0), LEARNED)).fresh.release()
     points = several_points(claim)
-    point = best_point(selection, claim, coming, scorers) if points else claim.point()
-    objective = Objective(point, coming, points)
+    point = best_point(selection, claim, future_draws, scorers) if points else claim.point()
+    objective = Objective(point, future_draws, points)
     portfolio = learn(selection, objective, scorers).portfolio.only(0)
     (rule,) = frozen_rules(portfolio, is_one=True)
     return Frozen(point if rule.point is None else rule.point, portfolio, rule)
@@ -269,15 +239,11 @@ def _answer(release: str, test: FixedTest, needed: float) -> ReleaseResult:
 
 
 class _AlwaysRaises(Exception):
-    """Raised if every call of the mechanism raised an exception, for example because the release
-    lacks a function."""
+    """Raised if every call of the mechanism raised an exception, as without its function."""
 
 
 def count(spec: AuditSpec, frozen: Frozen, level: float) -> FixedTest:
-    """Return the exact test, on fresh draws, of an event that was fixed before.
-
-    level: error probability of the test.
-    """
+    """Return the exact test, at a level, of an event that was fixed before, on fresh draws."""
     measure = Measure(frozen.portfolio)
     with closing(_sampler(spec)) as sampler:
         sampler.probe(ToProbe((0, PROBING, 0), _PROBE))

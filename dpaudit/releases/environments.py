@@ -25,31 +25,24 @@ _LATEST = "latest"
 
 
 class NotInstallable(Exception):
-    """Raised if a release cannot be installed for this Python. The message is the end of the
-    installer's output."""
+    """Raised, with the end of the installer's output, if a release cannot be installed."""
 
 
-def releases(package: str, asked: str) -> list[str]:
-    """Return the releases that a user asked for, oldest first.
-
-    asked: releases separated by commas, or a range `FIRST..LAST` that includes both; LAST may be
-        `latest`.
-
-    A range is looked up on the package index and contains no pre-releases.
-
-    Raises UsageError if the text names no release, or if the package index cannot be reached.
-    """
+def releases(package: str, versions: str) -> list[str]:
+    """Return the releases that a user asked for, oldest first: a list with commas, or a range
+    `FIRST..LAST`, which the package index lists without pre-releases; LAST may be `latest`. Raises
+    UsageError if the text names no release, or if the package index cannot be reached."""
     if not _NAME.fullmatch(package):
         raise UsageError(f"--package {package!r} is no name of a package", code="option-invalid")
-    first, dots, last = (part.strip() for part in asked.partition(".."))
-    named = [first, last] if dots else [release.strip() for release in asked.split(",")]
+    first, dots, last = (part.strip() for part in versions.partition(".."))
+    named = [first, last] if dots else [release.strip() for release in versions.split(",")]
     wrong = [
         release
         for release in named
         if not _RELEASE.fullmatch(release) and not (dots and release == _LATEST)
     ]
     if wrong or (dots and first == _LATEST):
-        why = f"--versions {asked!r} must be like 0.13.0,0.14.1 or 0.13..latest"
+        why = f"--versions {versions!r} must be like 0.13.0,0.14.1 or 0.13..latest"
         raise UsageError(why, code="option-invalid")
     if not dots:
         return sorted(dict.fromkeys(named), key=_order)
@@ -59,7 +52,7 @@ def releases(package: str, asked: str) -> list[str]:
         if _order(first) <= _order(release) and (last == _LATEST or _order(release) <= _order(last))
     ]
     if not known:
-        why = f"--versions {asked!r}: {package} has no release between these"
+        why = f"--versions {versions!r}: {package} has no release between these"
         raise UsageError(why, code="option-invalid")
     return sorted(known, key=_order)
 
@@ -84,13 +77,11 @@ def _published(package: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Environments:
-    """Virtual environments, one for each release of a package.
+    """Virtual environments, one for each release of a package, for one Python interpreter.
 
     folder: folder of the environments. The environment for a release is in its subfolder
         `PACKAGE-RELEASE`, and is used again if it exists.
-    package: name of the package on the package index.
     beside: further requirements that are installed into each environment.
-    python: Python interpreter for which environments are made.
     """
 
     folder: Path
@@ -99,8 +90,8 @@ class Environments:
     python: str = sys.executable
 
     def interpreter(self, release: str) -> str:
-        """Return the path of the interpreter in a release's environment. The environment is made if
-        it is missing. Raises NotInstallable if the release cannot be installed."""
+        """Return the path of the interpreter in a release's environment, which is made if it is
+        missing. Raises NotInstallable if the release cannot be installed."""
         path = self._path(release)
         program, marker = path / "bin" / "python", path / ".installed"
         requirements = "\n".join((self.python, f"{self.package}=={release}", *self.beside))

@@ -17,7 +17,7 @@ from dpaudit.certificates.certificate import ExactCertificate
 from dpaudit.certificates.result import (
     AnyCertificate,
     AuditResult,
-    Canaries,
+    CanaryGuesses,
     Exact,
     Recorded,
     Sampled,
@@ -25,10 +25,10 @@ from dpaudit.certificates.result import (
 )
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
-from dpaudit.reports.bounds import bounds
+from dpaudit.reports.audit_report import is_expected
+from dpaudit.reports.bounds_report import bounds
+from dpaudit.reports.inputs_report import as_lists
 from dpaudit.reports.markdown import escaped, table_head, table_row
-from dpaudit.reports.report import is_expected
-from dpaudit.reports.searched import as_lists
 from dpaudit.reports.text import NOT_RUN
 from dpaudit.wording import counted, shortened
 
@@ -39,7 +39,7 @@ _SOURCES: Mapping[type, str] = {
     Sampled: "draws",
     Recorded: "recorded outputs",
     Exact: "a stated law",
-    Canaries: "guesses about canaries",
+    CanaryGuesses: "guesses about canaries",
 }
 # Options of an audit whose changes are reported separately: a smaller number of draws, and another
 # error probability. The list of "other settings" that differ leaves them out.
@@ -50,13 +50,10 @@ _MECHANISM = ("mechanism", "params", "command", "compose")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of one audit from the first run to the second run.
+    """One change of the audit `name` from the first run to the second run.
 
-    name: name of the audit.
     what: the change, as text.
-    is_regression: whether the change is a regression.
-    before, now: result of the audit in the first and in the second run, as text; "" if that run
-        lacks the audit.
+    before, now: result of the audit in each run, as text; "" if that run lacks the audit.
     """
 
     name: str
@@ -95,12 +92,8 @@ def compare(
     remarks: Sequence[str] = (),
     not_run: Sequence[str] = (),
 ) -> Comparison:
-    """Return the comparison of two runs. Audits with the same name are compared.
-
-    not_run: names of audits that the second run left out because it stopped early.
-
-    Raises UsageError if two audits of a run have the same name.
-    """
+    """Return the comparison of two runs, with audits matched by name. `not_run` names those of the
+    second run. Raises UsageError if two audits of a run have the same name."""
     old_results, new_results = _by_name(before, "first"), _by_name(now, "second")
     changes: list[Change] = []
     for name in dict.fromkeys([*old_results, *new_results]):
@@ -124,8 +117,7 @@ def compare(
 
 
 def render(comparison: Comparison) -> str:
-    """Return a comparison as a table of Markdown, with a row for each changed audit, those with
-    a regression first."""
+    """Return a comparison as a Markdown table: a row for each changed audit, regressions first."""
     lines = [f"### dpaudit compare: {escaped(_summary(comparison))}", ""]
     worse = {change.name for change in comparison.changes if change.is_regression}
     names = dict.fromkeys(change.name for change in comparison.changes)

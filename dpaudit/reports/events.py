@@ -1,8 +1,5 @@
-"""Describe events, and the refutation of a claim by an event, in the words of the field.
-
-An event is a set of outputs. It points to the input (`guess`) that is expected to give it more
-often. P is the distribution of the outputs of d1, Q that of d2.
-"""
+"""Describe events, and the refutation of a claim by an event, in the words of the field. P is the
+distribution of the outputs of d1, Q that of d2."""
 
 from __future__ import annotations
 
@@ -41,8 +38,7 @@ _BY_DIVERGENCES = "the Rényi divergences of the outputs exceed what the claim a
 
 
 def shares(event: AnyEvent) -> tuple[float, float]:
-    """Return the event's shares of draws (or its probabilities): for the input that it points to,
-    and for the other input."""
+    """Return the event's shares of the draws of its guess, and of the other input."""
     if isinstance(event, ExactEvent):
         d1, d2 = event.probability_d1, event.probability_d2
     else:
@@ -52,20 +48,16 @@ def shares(event: AnyEvent) -> tuple[float, float]:
 
 
 def leading_event(certificate: Certificate) -> EventCount | None:
-    """Return the event whose share exceeds its largest allowed share by most; None if no event was
-    tested."""
+    """Return the event whose share exceeds its largest allowed share by most, or None."""
     return max(
         certificate.fixed.events, key=lambda event: _excess(event, certificate.point), default=None
     )
 
 
 def refutation(certificate: Certificate) -> tuple[str, str]:
-    """Return (moment, words) for a certificate that refutes its claim.
-
-    moment: text with the number of draws after which bets refuted the claim, such as ` after 1,080
-        draws`; "" if the words are about a test with a fixed number of draws.
-    words: the observation that refutes the claim, and what the claim allows.
-    """
+    """Return (moment, words) for a certificate that refutes its claim: the number of draws after
+    which bets refuted it, such as ` after 1,080 draws`, or "", and the observation that refutes the
+    claim, with what the claim allows."""
     event, point, test = leading_event(certificate), certificate.point, certificate.divergence
     fixed, is_by_events = certificate.fixed, _is_by_bets(certificate)
     if test is not None and is_by_divergence(certificate):
@@ -93,28 +85,26 @@ def refutation(certificate: Certificate) -> tuple[str, str]:
 
 
 def compared(event: AnyEvent, point: ProfilePoint) -> str:
-    """Return words that compare an event's frequency for the two inputs with what the claim
-    allows."""
-    guess, (ahead, behind) = event.guess, shares(event)
+    """Return words that compare an event's frequencies for both inputs with the claim."""
+    guess, (mass, other_mass) = event.guess, shares(event)
     against = "d2" if guess == "d1" else "d1"
     appear = _appears(event.words)
     of = f"of {'outputs' if isinstance(event, ExactEvent) else 'draws'} for {guess}"
-    if behind == 0:
+    if other_mass == 0:
         limit = f"; the claim allows {numbers.share(point.delta)}" if point.delta else ""
-        return f"{appear} in {numbers.share(ahead)} {of}, never for {against}{limit}"
+        return f"{appear} in {numbers.share(mass)} {of}, never for {against}{limit}"
     if point.delta == 0:
         allowed, ratio = numbers.apart(
-            math.exp(point.epsilon), ahead / behind, digits=2, nearest=True
+            math.exp(point.epsilon), mass / other_mass, digits=2, nearest=True
         )
         return f"{appear} {ratio} times as often for {guess}; the claim allows {allowed}"
-    allowed, frequency = numbers.shares_apart(_limit(behind, point), ahead)
-    share = f"in {frequency} {of}, {numbers.share(behind)} for {against}"
+    allowed, frequency = numbers.shares_apart(_limit(other_mass, point), mass)
+    share = f"in {frequency} {of}, {numbers.share(other_mass)} for {against}"
     return f"{appear} {share}; the claim allows {allowed}"
 
 
 def evidence_of_bets(certificate: Certificate) -> str:
-    """Return a sentence with the wealth of the bets if they refute the claim and no test that the
-    report shows does; else ""."""
+    """Return a sentence with the wealth of the bets if only they refute the claim; else ""."""
     fixed, event = certificate.fixed, leading_event(certificate)
     is_shown = fixed.p_value <= fixed.alpha or is_by_divergence(certificate)
     if certificate.ended_by_bets or is_shown:
@@ -136,8 +126,7 @@ def evidence_of_bets(certificate: Certificate) -> str:
 
 
 def bets(certificate: Certificate) -> list[tuple[str, str]]:
-    """Return (name, value) pairs about a run that bets or an interruption ended, so that it has no
-    exact test."""
+    """Return (name, value) pairs about a run without an exact test, ended by bets or early."""
     chosen = certificate.draws - certificate.fixed.draws
     divergences = certificate.divergence_bets
     rows = [("wealth", numbers.at_least(certificate.wealth))]
@@ -172,8 +161,7 @@ def _wealth(certificate: Certificate) -> str:
 
 
 def is_by_divergence(certificate: Certificate) -> bool:
-    """Return whether the test of a Rényi divergence refutes the claim and the exact test of the
-    event does not."""
+    """Return whether a Rényi divergence refutes the claim and the exact test does not."""
     test, fixed = certificate.divergence, certificate.fixed
     return test is not None and test.p_value <= test.alpha and fixed.p_value > fixed.alpha
 
@@ -186,28 +174,24 @@ def divergence(test: DivergenceTest) -> str:
 
 def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
     """Return a row with the largest probability that the claim allows for an event, and its
-    formula.
-
-    name: short name of the event: `E`, or `E1` and so on in a table of several events.
-    """
+    formula. `name` is short: `E`, or `E1` and so on in a table of several events."""
     label = "allowed" if name == "E" else f"allowed {name}"
-    letter, (ahead, behind) = "P" if event.guess == "d1" else "Q", shares(event)
+    letter, (mass, other_mass) = "P" if event.guess == "d1" else "Q", shares(event)
     factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""
     plus = f" + {numbers.plain(point.delta)}" if point.delta else ""
-    formula, limit = f"{factor}{numbers.share(behind)}{plus}", _limit(behind, point)
+    formula, limit = f"{factor}{numbers.share(other_mass)}{plus}", _limit(other_mass, point)
     if limit >= 1:
         formula = f"min(1, {formula})"
     written = numbers.share(limit, numbers.UP)
-    if ahead - limit > _ROUNDING_ERROR:  # enough digits to show the difference, as in the headline
-        written, _ = numbers.shares_apart(limit, ahead)
+    if mass - limit > _ROUNDING_ERROR:  # enough digits to show the difference, as in the headline
+        written, _ = numbers.shares_apart(limit, mass)
     if not factor and not plus:
         return Row(label, f"{letter}({name}) ≤ {written}")
     return Row(label, f"{letter}({name}) ≤ {formula} = {written}")
 
 
 def counted_rows(name: str, event: EventCount, point: ProfilePoint) -> list[tuple[str, ...]]:
-    """Return two rows of a table, for d1 and for d2: event, input, counts, share, and interval for
-    the probability."""
+    """Return a row for d1 and one for d2: event, input, counts, share, and interval."""
     share_d1, share_d2 = _seen_shares(event, point)
     return [
         (f"P({name})", "d1", f"{event.count_d1:,} of {event.draws_d1:,}", share_d1,
@@ -219,11 +203,11 @@ def counted_rows(name: str, event: EventCount, point: ProfilePoint) -> list[tupl
 
 def _seen_shares(event: EventCount, point: ProfilePoint) -> tuple[str, str]:
     """Return the shares for d1 and d2, with digits that show which is above its limit."""
-    ahead, behind = shares(event)
-    limit = _limit(behind, point)
-    is_above = ahead - limit > _ROUNDING_ERROR
-    larger = numbers.shares_apart(limit, ahead)[1] if is_above else numbers.share(ahead)
-    written = (larger, numbers.share(behind))
+    mass, other_mass = shares(event)
+    limit = _limit(other_mass, point)
+    is_above = mass - limit > _ROUNDING_ERROR
+    larger = numbers.shares_apart(limit, mass)[1] if is_above else numbers.share(mass)
+    written = (larger, numbers.share(other_mass))
     d1, d2 = written if event.guess == "d1" else written[::-1]
     return d1 if event.draws_d1 else "", d2 if event.draws_d2 else ""
 
@@ -240,22 +224,22 @@ def _appears(words: str) -> str:
     return f"“{brief(words)}” appears"
 
 
-def _limit(behind: float, point: ProfilePoint) -> float:
-    """Return the largest probability of an event that the claim allows: min(1, e^ε·behind + δ)."""
-    return min(1.0, math.exp(min(point.epsilon, 700.0)) * behind + point.delta)
+def _limit(other_mass: float, point: ProfilePoint) -> float:
+    """Return the largest probability that the claim allows: min(1, e^ε·other_mass + δ)."""
+    return min(1.0, math.exp(min(point.epsilon, 700.0)) * other_mass + point.delta)
 
 
 def _excess(event: EventCount, point: ProfilePoint) -> float:
-    ahead, behind = shares(event)
-    return ahead - _limit(behind, point)
+    mass, other_mass = shares(event)
+    return mass - _limit(other_mass, point)
 
 
 def _is_clear(event: EventCount, point: ProfilePoint) -> bool:
     """Return whether the intervals of an event, too, exceed what the claim allows."""
-    ahead, behind = event.interval_d1, event.interval_d2
+    interval, other_interval = event.interval_d1, event.interval_d2
     if event.guess == "d2":
-        ahead, behind = behind, ahead
-    return ahead[0] > _limit(behind[1], point)
+        interval, other_interval = other_interval, interval
+    return interval[0] > _limit(other_interval[1], point)
 
 
 def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:

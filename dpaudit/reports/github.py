@@ -1,10 +1,8 @@
 """Audits as annotations of GitHub Actions: lines of output that GitHub displays next to the code.
 
 Each unexpected result becomes an error at the line of the likely cause if a trace has found one,
-else at the line of the mechanism. Paths start at the root of the repository. GitHub shows at most
-ten annotations for each step of a workflow.
-
-`dpaudit list reports` prints the first sentence. JUnit and SARIF show results at the same lines.
+else at the line of the mechanism; JUnit and SARIF show the same lines. Paths start at the root of
+the repository. GitHub shows at most ten annotations for each step of a workflow.
 """
 
 from __future__ import annotations
@@ -18,9 +16,9 @@ from urllib.parse import quote
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.certificates.traced import SourceLine
-from dpaudit.reports import trace
+from dpaudit.reports import trace_report
+from dpaudit.reports.audit_report import is_expected, reason
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.report import is_expected, reason
 from dpaudit.reports.text import stopped, unended
 from dpaudit.wording import counted, in_a_line, visible
 
@@ -30,24 +28,18 @@ _WORKSPACE = "GITHUB_WORKSPACE"
 
 
 def entry(result: AuditResult) -> str | None:
-    """Return a line of output, such as `::error file=a.py::…`, that makes GitHub Actions show an
-    annotation. Return None for an audit that ended as expected, which has no annotation."""
+    """Return the annotation, such as `::error file=a.py::…`, of an unexpected result, else None."""
     if is_expected(result):
         return None
     wanted = f" (expected: {result.expect})" if result.expect else ""
     title = f"{result.verdict.value}: {result.name}{wanted}"
-    parts = [unglued(reason(result)), trace.briefly(result), result.command]
+    parts = [unglued(reason(result)), trace_report.briefly(result), result.command]
     message = "\n".join(part for part in parts if part)
     return command("error", message, {**attributes(result), "title": title})
 
 
 def document(entries: Sequence[str | None], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the lines of all annotations.
-
-    entries: what `entry` returned for each audit.
-    planned: number of audits of a complete run.
-    not_run: names of audits that were not run, because the run stopped early.
-    """
+    """Return the lines of all annotations."""
     lines = [line for line in entries if line is not None]
     missing = unended(len(entries), planned, not_run)
     if missing:
@@ -86,7 +78,7 @@ def _property(text: str) -> str:
 
 def attributes(result: AuditResult) -> dict[str, str]:
     """Return the line of code of `place` as attributes for CI systems: `file`, its path in the
-    repository, and `line`. Return {} if the line is unknown."""
+    repository, and `line`; {} if the line is unknown."""
     file, _, line = (place(result) or "").rpartition(":")
     return {"file": located(file).path, "line": line} if file and line.isdigit() else {}
 
@@ -95,7 +87,7 @@ def place(result: AuditResult) -> str | None:
     """Return the line of code at which a code host shows a result, such as `mine.py:12`: the line
     of the likely cause if it is in the repository, else the line in the repository that called it,
     else the line of the mechanism."""
-    traced = trace.traced(result)
+    traced = trace_report.traced(result)
     cause = None if traced is None or not traced.causes else traced.causes[0]
     lines = [] if cause is None else [cause.line, *cause.others]
     inside = (f"{line.file}:{line.line}" for line in lines if _is_inside(line))
@@ -108,8 +100,7 @@ def _is_inside(line: SourceLine) -> bool:
 
 
 class Location(NamedTuple):
-    """The path of a file, with slashes. It is relative to the root of the repository if the file
-    `is_inside` the repository, else absolute."""
+    """The path of a file, with slashes, relative to the repository if the file is inside."""
 
     path: str
     is_inside: bool

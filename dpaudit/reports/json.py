@@ -53,17 +53,7 @@ class ContradictoryFile(DpauditError):
 
 
 class Document(NamedTuple):
-    """A file of results.
-
-    Attributes
-    ----------
-    results : list of AuditResult
-        Results of the audits that ended.
-    planned : int
-        Number of audits of a complete run.
-    not_run : tuple of str
-        Names of audits that were not run because a failure stopped the run.
-    """
+    """The content of a file of results, with the results of the audits that ended."""
 
     results: list[AuditResult]
     planned: int
@@ -76,17 +66,7 @@ def entry(result: AuditResult) -> str:
 
 
 def document(entries: Sequence[str], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return a file of results, as strict JSON.
-
-    Parameters
-    ----------
-    entries : sequence of str
-        Return values of `entry`.
-    planned : int
-        Number of audits of a complete run.
-    not_run : sequence of str
-        Names of audits that were not run because a failure stopped the run.
-    """
+    """Return a file of results, as strict JSON."""
     fields: dict[str, Any] = {"version": VERSION, "count": len(entries)}
     if planned > len(entries):
         fields["planned"] = planned
@@ -109,15 +89,9 @@ def digest(document: Mapping[str, Any]) -> str:
 
 
 def read_document(text: str) -> Document:
-    """Read a file of results.
-
-    Raises
-    ------
-    UsageError
-        If the text is no file of results, is damaged, has no audits, or has another version.
-    ContradictoryFile
-        If an audit is missing, was changed, or does not follow from its own certificates.
-    """
+    """Read a file of results. Raises UsageError if the text is no file of results, is damaged, has
+    no audits, or has another version. Raises ContradictoryFile if an audit is missing, was changed,
+    or does not follow from its own certificates."""
     document = _document(text)
     audits = document["audits"]
     if not isinstance(audits, list):
@@ -145,10 +119,8 @@ def read_document(text: str) -> Document:
 
 
 def plain(value: Any, *, typed: bool = True) -> Any:
-    """Return a value of a result as dicts, lists, texts, finite numbers, Booleans and None.
-
-    typed: whether a type tells texts from the names of special numbers.
-    """
+    """Return a value of a result as dicts, lists, texts, finite numbers, Booleans and None. If
+    `typed`, a type tells texts from the names of special numbers."""
     # The most frequent types come first, since a result has a hundred thousand values.
     kind = type(value)
     if kind is int or kind is bool or value is None:

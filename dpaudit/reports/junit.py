@@ -5,8 +5,6 @@ even if it is a violation. The report is the text of the failure or error; of an
 is in `system-out`. Each audit has its own test suite, with the numbers of the audit as properties
 and the file of its mechanism: in the schema of Jenkins and pytest (junit-10.xsd), a test case can
 have neither properties nor `file` and `line`.
-
-`dpaudit list reports` prints the first sentence.
 """
 
 from __future__ import annotations
@@ -16,10 +14,10 @@ from copy import deepcopy
 from xml.etree import ElementTree
 
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.reports.bounds import detectable_epsilon, p_value
+from dpaudit.reports.audit_report import is_expected, reason, warnings_of
+from dpaudit.reports.bounds_report import detectable_epsilon, p_value
 from dpaudit.reports.github import attributes
 from dpaudit.reports.numbers import at_least, at_most, unglued
-from dpaudit.reports.report import is_expected, reason, warnings_of
 from dpaudit.reports.text import render, unended
 from dpaudit.wording import visible
 
@@ -50,12 +48,7 @@ def entry(result: AuditResult) -> ElementTree.Element:
 def document(
     suites: Sequence[ElementTree.Element], planned: int, not_run: Sequence[str] = ()
 ) -> str:
-    """Return the XML document. An incomplete run counts as an error, and an audit that was not run
-    as a skipped test case.
-
-    planned: number of audits of a complete run.
-    not_run: names of audits that were not run, because the run stopped early.
-    """
+    """Return the XML document, in which an incomplete run is an error."""
     words = unended(len(suites), planned, not_run)
     suites = [*suites, *map(_skipped, not_run)]
     if words:

@@ -20,19 +20,14 @@ BELOW = " " * LABEL
 
 
 class Row(NamedTuple):
-    """A row of a report: a label and a text of any length.
-
-    The label "" makes the row a continuation of the row above. The label None makes it an indented
-    paragraph.
-    """
+    """A row of a report, of any length. The label "" makes the row a continuation of the row above.
+    The label None makes it an indented paragraph."""
 
     label: str | None
     text: str
 
     def lines(self) -> list[str]:
-        """Return the row as lines of at most 80 columns. The first line has the label and the
-        beginning of `text`; the further lines are indented, so that they begin below this
-        beginning. A paragraph has no label, and the same indentation in all lines."""
+        """Return the row as lines of at most 80 columns, with a hanging indent."""
         if self.label is None:
             return wrap(self.text, _MARGIN, _MARGIN)
         return wrap(self.text, f"{_MARGIN}{f'{self.label} ':<{LABEL - len(_MARGIN)}}", BELOW)
@@ -59,12 +54,8 @@ def laid_out(items: Iterable[Item]) -> list[str]:
 
 
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
-    """Return `text` as lines of at most 80 columns, with control characters escaped and long words
-    broken: paths after a slash.
-
-    first: indentation of the first line.
-    further: indentation of all further lines.
-    """
+    """Return `text` as lines of at most 80 columns, indented by `first` and `further`, with control
+    characters escaped and long words broken: paths after a slash."""
     width = WIDTH - max(len(first), len(further))
     # No-break spaces keep a relation such as `ε ≥ 1` on one line.
     line = re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(visible(text).splitlines()))
@@ -117,11 +108,8 @@ def padded(text: str, width: int) -> str:
 def table(
     cells: Sequence[Sequence[str]], left: Collection[int] = (), margin: str = _MARGIN
 ) -> list[str]:
-    """Return the lines of a table. Cells are two spaces apart and aligned to the right.
-
-    left: indices of columns that are aligned to the left.
-    margin: text before each line.
-    """
+    """Return the lines of a table, each after `margin`. Cells are two spaces apart and aligned to
+    the right, those in the columns with the indices `left` to the left."""
     widths = [max(map(width_of, column)) for column in zip(*cells, strict=True)]
     lines = []
     for line in cells:

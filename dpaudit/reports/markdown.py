@@ -1,8 +1,5 @@
 """Audits as Markdown for a comment on a code host: a table, then full reports of unexpected
-results.
-
-`dpaudit list reports` prints the first sentence.
-"""
+results."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.reports.bounds import MAY_MISS, UNPROVEN, bounds, may_miss, untested
+from dpaudit.reports.audit_report import is_expected, leaves_open, verdict_of, warnings_of
+from dpaudit.reports.bounds_report import MAY_MISS, UNPROVEN, bounds, may_miss, untested
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.report import is_expected, leaves_open, verdict_of, warnings_of
 from dpaudit.reports.text import NOT_RUN, render, stopped, title, unended
 from dpaudit.wording import on_one_line, shortened, visible
 
@@ -25,7 +22,7 @@ _HEAD = ("verdict", "audit", "claim", "shown", "may miss", "draws", "seed")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
 
 
-class Part(NamedTuple):
+class AuditText(NamedTuple):
     """The text of one audit: its row in the table, and its report or warnings, if there are any.
 
     is_met: whether the result is as expected.
@@ -41,9 +38,8 @@ class Part(NamedTuple):
     ignored: tuple[str, ...] = ()
 
 
-def entry(result: AuditResult) -> Part:
-    """Return one audit as a `Part`: its row in the table, and its full report or, if the result is
-    as expected, its warnings."""
+def entry(result: AuditResult) -> AuditText:
+    """Return the row of an audit, and its full report or, as expected, its warnings."""
     is_met = is_expected(result)
     verdict = verdict_of(result)
     shown = bounds(result)[0].brief(result) if result.decisive is not None else ""
@@ -64,15 +60,11 @@ def entry(result: AuditResult) -> Part:
     section = f"#### {cells[1]}\n\n{report}\n" if report else ""
     is_open = leaves_open(result)
     ignored = getattr(result.decisive, "ignored", ()) if is_open else ()
-    return Part(table_row(cells), section, is_met, is_open, ignored)
+    return AuditText(table_row(cells), section, is_met, is_open, ignored)
 
 
-def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the Markdown document.
-
-    planned: number of audits of a complete run.
-    not_run: names of audits that were not run, because the run stopped early.
-    """
+def document(parts: Sequence[AuditText], planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the Markdown document."""
     missing = unended(len(parts), planned, not_run)
     lines = [f"### dpaudit: {title([part.is_met for part in parts], planned, not_run)}", ""]
     lines += [f"**{escaped(missing)}.**", ""] if missing else []
@@ -107,7 +99,7 @@ def _first(rows: list[str]) -> list[str]:
     return selection
 
 
-def _within(parts: Sequence[Part], used: int) -> list[str]:
+def _within(parts: Sequence[AuditText], used: int) -> list[str]:
     """Return the reports that fit below `used` bytes, and the number of further reports."""
     selection: list[str] = []
     reports = [part.report for part in sorted(parts, key=lambda part: part.is_met) if part.report]

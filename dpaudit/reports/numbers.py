@@ -1,8 +1,6 @@
-"""Write numbers as text. No other module rounds numbers for reports.
-
-Lower bounds are rounded down, upper bounds and p-values up, so that a printed number never claims
-more than the computed one. Point estimates and numbers of the claim are rounded to the nearest.
-"""
+"""Write numbers as text. No other module rounds numbers for reports. Lower bounds are rounded down,
+upper bounds and p-values up, so that a printed number never claims more than the computed one.
+Point estimates and numbers of the claim are rounded to the nearest."""
 
 from __future__ import annotations
 
@@ -24,11 +22,8 @@ GLUE = "\N{NO-BREAK SPACE}"
 
 
 def at_least(value: float, *, above: float | None = None, digits: int = 3) -> str:
-    """Return a lower bound as text, rounded down to `digits` significant digits.
-
-    above: a smaller number, or None. If it is given, digits are added until the text is greater
-    than this number.
-    """
+    """Return a lower bound as text, rounded down to `digits` significant digits, or to more digits
+    until the text is greater than `above`, a smaller number."""
     if above is not None and above < value < math.inf:
         limit = Decimal(repr(above))
         while digits < _ALL_DIGITS and _round(value, digits, DOWN) <= limit:
@@ -42,18 +37,14 @@ def at_most(value: float) -> str:
 
 
 def about(value: float, *, digits: int = 3) -> str:
-    """Return a point estimate as text, rounded to the nearest number with `digits` significant
-    digits."""
+    """Return a point estimate as text, rounded to the nearest with `digits` significant digits."""
     return _rounded(value, digits, NEAREST)
 
 
 def apart(low: float, high: float, *, digits: int = 3, nearest: bool = False) -> tuple[str, str]:
-    """Return two numbers, `low` < `high`, as texts with enough digits to show this order.
-
-    `low` is rounded up and `high` down.
-
-    nearest: whether to round both to the nearest instead, as for numbers that are not bounds.
-    """
+    """Return two numbers, `low` < `high`, as texts with enough digits to show this order. `low` is
+    rounded up and `high` down; with `nearest`, as for numbers that are no bounds, to the
+    nearest."""
     below, above = _apart(low, high, digits, *((NEAREST, NEAREST) if nearest else (UP, DOWN)))
     return _written(below), _written(above)
 
@@ -75,13 +66,8 @@ def share(value: float, rounding: str = NEAREST) -> str:
 
 
 def shares_apart(low: float, high: float) -> tuple[str, str]:
-    """Return two probabilities, `low` < `high`, as percentages with enough digits to show this
-    order.
-
-    low: the largest probability that a claim allows; it is rounded up.
-    high: an observed probability. Both have 3 significant digits, as in `share`, unless they would
-        then look equal.
-    """
+    """Return two probabilities, `low` < `high`, as percentages with enough digits, at least 3, to
+    show this order: the largest that a claim allows, rounded up, and an observed one."""
     if _percent(low, UP) < _percent(high, NEAREST):
         return share(low, UP), share(high)
     # Use decimals: with floats, 100 * 0.07 is greater than 7.
@@ -95,8 +81,7 @@ def _percent(value: float, rounding: str) -> Decimal:
 
 
 def plain(value: float) -> str:
-    """Return a number that the user gave, such as ε or a confidence, as text with at most 6
-    digits."""
+    """Return a number that the user gave, such as ε or a confidence, with at most 6 digits."""
     return f"{value:.6g}"
 
 
@@ -122,14 +107,12 @@ def level(confidence: float) -> str:
 
 
 def error_level(alpha: float) -> str:
-    """Return an error probability as a percentage, such as `1 %` for 1 - 0.99, whose floating-point
-    error is removed."""
+    """Return an error probability as a percentage, such as `1 %`, without floating-point error."""
     return f"{100 * alpha:.4g}{GLUE}%"
 
 
 def duration(seconds: float) -> str:
-    """Return a time as text, such as `0.42 s`, `12 s`, `3 min 20 s` or `2 h 5 min`. The smallest
-    text is `0.01 s`."""
+    """Return a time as text, such as `0.42 s`, `12 s`, `3 min 20 s` or `2 h 5 min`."""
     if not math.isfinite(seconds):
         return "unknown"
     if seconds < 10:

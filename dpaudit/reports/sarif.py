@@ -2,8 +2,6 @@
 
 Each unexpected result becomes an alert at the line of the likely cause if a trace has found one,
 else at the line of the mechanism.
-
-`dpaudit list reports` prints the first sentence.
 """
 
 from __future__ import annotations
@@ -15,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.reports import trace
+from dpaudit.reports import trace_report
+from dpaudit.reports.audit_report import is_expected, reason
 from dpaudit.reports.github import located, place, root, uri
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.report import is_expected, reason
 from dpaudit.reports.text import NOT_RUN, render, stopped, unended
 from dpaudit.version import __version__
 
@@ -66,12 +64,11 @@ _RULES = {
 
 
 def entry(result: AuditResult) -> dict[str, Any] | None:
-    """Return the SARIF result of one audit. Return None if the audit ended as expected, since SARIF
-    lists only problems."""
+    """Return the SARIF result of an unexpected result, else None."""
     if is_expected(result):
         return None
     rule = _rule(result)
-    parts = [f"{result.name}: {unglued(reason(result))}", unglued(trace.briefly(result))]
+    parts = [f"{result.name}: {unglued(reason(result))}", unglued(trace_report.briefly(result))]
     # SARIF reads [text](place) as a link. The added space prevents a link in the message.
     message = "\n".join(filter(None, parts)).replace("](", "] (")
     return {
@@ -97,12 +94,7 @@ def entry(result: AuditResult) -> dict[str, Any] | None:
 def document(
     entries: Sequence[dict[str, Any] | None], planned: int, not_run: Sequence[str] = ()
 ) -> str:
-    """Return the SARIF document.
-
-    entries: what `entry` returned for each audit.
-    planned: number of audits of a complete run.
-    not_run: names of audits that were not run, because the run stopped early.
-    """
+    """Return the SARIF document."""
     missing = unended(len(entries), planned, not_run)
     messages = [("error", missing)] if missing else []
     messages += [("warning", f"{NOT_RUN}: {name}; {stopped(not_run)}") for name in not_run]

@@ -1,7 +1,5 @@
-"""Audits as plain text of 80 columns: a full report for one, a line each and a summary for several.
-
-`dpaudit list reports` prints the first sentence.
-"""
+"""Audits as plain text of 80 columns: a full report for one, a line each and a summary for
+several."""
 
 from __future__ import annotations
 
@@ -9,10 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from dpaudit.certificates.result import AuditResult, Family, Verdict
-from dpaudit.reports import numbers, searched, trace
-from dpaudit.reports.bounds import bounds, may_miss
-from dpaudit.reports.layout import WIDTH, laid_out, padded, pasted, row, width_of, wrap
-from dpaudit.reports.report import (
+from dpaudit.reports import inputs_report, numbers, trace_report
+from dpaudit.reports.audit_report import (
     headline,
     is_expected,
     notes_of,
@@ -21,6 +17,8 @@ from dpaudit.reports.report import (
     unable,
     warnings_of,
 )
+from dpaudit.reports.bounds_report import bounds, may_miss
+from dpaudit.reports.layout import WIDTH, laid_out, padded, pasted, row, width_of, wrap
 from dpaudit.wording import UNSEEDED, counted, in_a_line, shortened, visible
 
 # Width of the column of verdicts, and largest width of the column of names, in columns of a
@@ -47,24 +45,24 @@ def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> 
     for label, texts in (("warning", warnings), ("note", notes)):
         rows += [line for text in texts for line in row(label, text)]
     lines = [*wrap(headline(result), further="  "), "", *laid_out(rows), *_commands(result)]
-    python = searched.snippet(result)
-    if python is not None and (verbose or searched.command(result) is None):
+    python = inputs_report.snippet(result)
+    if python is not None and (verbose or inputs_report.command(result) is None):
         lines += ["", *(f"    {line}" for line in python.splitlines())]
-    lines += laid_out(trace.details(result)) if verbose else []
+    lines += laid_out(trace_report.details(result)) if verbose else []
     lines += ["", *laid_out(meaning)] if meaning else []
     return numbers.unglued("\n".join(lines))
 
 
 def _commands(result: AuditResult) -> list[str]:
     """Return the commands that go on from here, each in one line, so that users can copy it."""
-    witness = searched.command(result)
+    witness = inputs_report.command(result)
     lines = [] if result.command is None else [f"  repeat      {pasted(result.command)}"]
     if witness is not None:
         lines += [f"  reproduce   {pasted(witness)}"]
-        lines += laid_out(row("", searched.COMMANDS)) if result.command is not None else []
-    unsettled = searched.unsettled_command(result)
+        lines += laid_out(row("", inputs_report.COMMANDS)) if result.command is not None else []
+    unsettled = inputs_report.unsettled_command(result)
     lines += [] if unsettled is None else [f"  settle      {pasted(unsettled)}"]
-    traced = trace.command(result, witness or result.command)
+    traced = trace_report.command(result, witness or result.command)
     return lines + ([] if traced is None else [f"  trace       {pasted(traced)}"])
 
 
@@ -91,11 +89,8 @@ def name_width(names: Iterable[str]) -> int:
 
 
 def render_row(result: AuditResult, width: int) -> str:
-    """Return an audit as one line that begins with the verdict. If 80 columns suffice, it ends with
-    the leak that the audit may miss.
-
-    width: width of the column of names.
-    """
+    """Return an audit as one line that begins with the verdict and a name of `width` columns. If 80
+    columns suffice, it ends with the leak that the audit may miss."""
     if is_expected(result) or (result.verdict is Verdict.VIOLATION and not result.expect):
         text = bounds(result)[0].brief(result)
     elif result.underpowered is not None:
@@ -113,21 +108,13 @@ def render_row(result: AuditResult, width: int) -> str:
 
 
 def render_not_run(name: str, width: int) -> str:
-    """Return the line of a batch for an audit that was not run.
-
-    width: width of the column of names.
-    """
+    """Return the line of a batch for an audit that was not run, with a name of `width` columns."""
     return f"{NOT_RUN:<{_VERDICT}}  {shortened(visible(name), width)}"
 
 
 def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return words for the number of audits, the number of unexpected results, and whether the run
-    is complete.
-
-    are_met: whether the result was as expected, for each audit.
-    planned: number of audits of a complete run.
-    not_run: names of audits that were not run, because the run stopped early.
-    """
+    is complete. `are_met` says for each audit whether its result was as expected."""
     ended, unmet = len(are_met), are_met.count(False)
     unexpected = f": {unmet:,} not as expected" if unmet else ""
     if ended >= planned:
@@ -138,16 +125,15 @@ def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) ->
 
 
 def unended(ended: int, planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return a remark if the run ended before all planned audits were made. Return "" if all
-    were made, or if a failure stopped the run; `stopped` returns the remark for that case."""
+    """Return a remark if the run ended before all planned audits were made; "" if all were made, or
+    if a failure stopped the run, for which `stopped` returns the remark."""
     if ended + len(not_run) >= planned:
         return ""
     return f"{ended} of {counted(planned, 'audit')}: the run did not end"
 
 
 def stopped(not_run: Sequence[str]) -> str:
-    """Return the remark that a failure stopped the run, with the number of audits that were not
-    run."""
+    """Return the remark that a failure stopped the run, with the number of audits in `not_run`."""
     verb = "was" if len(not_run) == 1 else "were"
     left_out = f"{counted(len(not_run), 'audit')} {verb} not run"
     return f"A failure stopped the run (-x, --maxfail): {left_out}."
@@ -159,7 +145,6 @@ def render_summary(
     """Return a table with the number of audits for each verdict, followed by the name, the reason
     and the command of each unexpected result.
 
-    not_run: names of audits that were not run.
     in_full: whether full reports of the unexpected results were printed above. If so, the summary
         leaves out likely causes, the texts of errors and, if only one result is unexpected, also
         its reason. If not, an error with the same text as an earlier one names the earlier audit.
@@ -175,7 +160,7 @@ def render_summary(
         if not (in_full and (is_error or len(unexpected) == 1)):
             same = errors.setdefault(text, result.name) if is_error else result.name
             lines += wrap(text if same == result.name else f"the same error as {same}", "  ", "  ")
-        cause = "" if in_full else trace.briefly(result)
+        cause = "" if in_full else trace_report.briefly(result)
         lines += wrap(cause, "  ", "  ") if cause else []
         lines += [f"  {pasted(result.command)}"] if result.command else []
     unseeded = sum(UNSEEDED in notes_of(result) for result in results)
@@ -245,17 +230,12 @@ def _family_alarms(families: Sequence[Family], other_alphas: Sequence[float]) ->
 
 
 def entry(result: AuditResult) -> AuditResult:
-    """Return the data about one audit that `document` needs, as every format of reports does. The
-    text report needs the result itself."""
+    """Return the result itself, from which `document` makes the text report."""
     return result
 
 
 def document(results: Sequence[AuditResult], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the text report of one audit, or of several audits with details of unexpected results.
-
-    planned: number of audits of a complete run.
-    not_run: names of audits that were not run, because the run stopped early.
-    """
+    """Return the text report of one audit, or of several with details of unexpected results."""
     parts: list[str] = []
     if len(results) == 1 and not not_run:
         parts.append(render(results[0]))

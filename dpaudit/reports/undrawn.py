@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import math
 
+from dpaudit.certificates.canary_certificate import CanaryScores, OneRunCertificate
 from dpaudit.certificates.certificate import ExactCertificate
-from dpaudit.certificates.one_run import CanaryScores, OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Exact, Verdict
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import gaussian_epsilon
-from dpaudit.reports import bounds, numbers
+from dpaudit.reports import bounds_report, numbers
 from dpaudit.reports.events import allowance, brief, compared, shares
+from dpaudit.reports.inputs_report import inputs
 from dpaudit.reports.layout import BELOW, Item, Row, paragraph, row, table
-from dpaudit.reports.searched import inputs
 from dpaudit.wording import counted
 
 _DIGITS = 6
@@ -89,7 +89,7 @@ def exact_meaning(ending: Exact, verbose: int) -> list[Item]:
         is_near = sure >= _NEARLY_CERTAIN  # a certainty below 1 is never shown as 100 %
         percent = numbers.sure(certificate.epsilon, numbers.UP) if is_near else numbers.share(sure)
         learns = f"can tell the inputs apart with up to {percent} certainty, from one output"
-    return [*paragraph(f"{bounds.EVEN} {learns}."), *paragraph(_STATED)]
+    return [*paragraph(f"{bounds_report.EVEN} {learns}."), *paragraph(_STATED)]
 
 
 def _refutation(pair: ExactCertificate, claim: PrivacyClaim) -> str:
@@ -105,7 +105,7 @@ def _refutation(pair: ExactCertificate, claim: PrivacyClaim) -> str:
 
 
 def _own_parameter(pair: ExactCertificate, claim: PrivacyClaim) -> list[Item]:
-    bound = bounds.own_bound(claim, pair.point.epsilon, pair.delta_lower)
+    bound = bounds_report.own_bound(claim, pair.point.epsilon, pair.delta_lower)
     if bound is None:
         return []
     least = numbers.at_least(bound.lower, above=bound.claimed)
@@ -152,7 +152,7 @@ def canary_reason(result: AuditResult, run: OneRunCertificate) -> str:
 
 def canary_rows(result: AuditResult, run: OneRunCertificate, verbose: int) -> list[Item]:
     """Return the rows of an audit of one training run: bounds, inputs, guesses and scores."""
-    rows = bounds.rows(result, every=verbose > 0)
+    rows = bounds_report.rows(result, every=verbose > 0)
     if run.mu_lower and "mu" in result.claim.parameters():
         epsilon = numbers.at_least(gaussian_epsilon(run.mu_lower, _FAMILY_DELTA))
         at = f"at δ = {numbers.plain(_FAMILY_DELTA)}"
@@ -174,7 +174,7 @@ def canary_meaning(result: AuditResult, run: OneRunCertificate, verbose: int) ->
         return lines
     power = "Even if all guesses had been right, the claim would not have been refuted."
     if math.isfinite(run.detectable_epsilon) and run.leading.method == "point":
-        power = f"{bounds.caught(run.detectable_epsilon, run.point, 'these guesses')}."
+        power = f"{bounds_report.caught(run.detectable_epsilon, run.point, 'these guesses')}."
     elif math.isfinite(run.detectable_epsilon):
         share = numbers.sure(run.detectable_epsilon, numbers.UP)
         power = (

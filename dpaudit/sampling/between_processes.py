@@ -108,11 +108,8 @@ def _words(table: IntArray, processes: Sequence[int], name: str, level: float) -
 
 
 def rule_cells(outcomes: Outcomes, rule: Portfolio, guesses: IntArray) -> list[IntArray]:
-    """Return two divisions into cells: the guesses of a rule, and up to 16 runs of its levels with
-    about equal numbers of draws.
-
-    guesses: (levels,), the guesses of the rule that refutes the claim.
-    """
+    """Return two divisions into cells: by the guess of the refuting rule, (levels,), and by up to
+    16 runs of its levels with about equal numbers of draws."""
     levels = rule(outcomes)
     runs = equal_mass_runs(np.bincount(levels, minlength=rule.levels), _CELLS)
     return [guesses[levels] + 1, np.asarray(runs[levels], dtype=np.int64)]

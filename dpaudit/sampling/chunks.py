@@ -1,10 +1,9 @@
-"""Chunks, the units of sampling, and their results.
+"""Chunks and their results.
 
-A chunk is a request for a number of draws of one pair, with random streams of its own. The audit
-(`dpaudit.auditing`) makes chunks, `Sampler.draw` makes the draws and returns a result, and worker
-processes exchange both as pickles. The type of a chunk says what happens to its draws: `ToLearn`
-keeps all outcomes, `ToCount` keeps only counts and rare outcomes. The draws of `ToProbe`, `ToTime`
-and `FirstCalls` measure the mechanism; no bound or bet uses them.
+The audit (`dpaudit.auditing`) makes chunks, `Sampler.draw` makes the draws and returns a result,
+and worker processes exchange both as pickles. `ToLearn` keeps all outcomes, `ToCount` keeps only
+counts and rare outcomes. The draws of `ToProbe`, `ToTime` and `FirstCalls` measure the mechanism;
+no bound or bet uses them.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ class Probe:
     """Properties of a mechanism, measured by its first calls.
 
     reproducible: whether equal seeds gave equal outcomes (True if that was not tested).
-    columns: number of values (columns) in an outcome.
-    seconds: mean duration of a call, or of a draw if each call makes one draw; 0 if no time was
-        measured.
+    columns: number of values in an outcome.
+    seconds: mean duration of a call, or of a draw if each call makes one draw; 0 if not measured.
     """
 
     reproducible: bool
@@ -49,11 +47,8 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failures:
-    """Exceptions of the mechanism that were counted as outcomes.
-
-    counts: maps a kind of exception, such as "ValueError", to (draws of d1, draws of d2).
-    first: maps a kind of exception to the first exception of this kind.
-    """
+    """Exceptions of the mechanism that were counted as outcomes: the arms, and the first exception,
+    of each kind, such as "ValueError"."""
 
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     first: Mapping[str, Raised] = field(default_factory=dict)
@@ -72,10 +67,9 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """The first draws of a counted chunk, to detect chunks that repeat each other. A key is a hash
-    of a whole outcome.
+    """The first draws of a counted chunk, to detect chunks that repeat each other.
 
-    keys: (draws,), the keys in the order of the draws.
+    keys: (draws,), a hash of each whole outcome, in the order of the draws.
     is_d1: (draws,), whether the input of each draw was d1.
     """
 
@@ -88,14 +82,8 @@ class Head:
 
     @classmethod
     def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
-        """Return a `Head` with the first draws of d1 and of d2 in a random order. It is for a
-        mechanism that makes many draws of one input per call, so that the draws have no common
-        order. (If each call makes one draw, the inputs alternate at random, and `of` keeps the
-        order of the draws.)
-
-        d1, d2: the first outcomes of either input.
-        coins: generator of the random order.
-        """
+        """Return a `Head` with the first draws of d1 and of d2 in a random order, for a mechanism
+        that makes many draws of one input per call, so that the draws have no common order."""
         is_d1 = coins.permutation(np.repeat([True, False], [d1.size, d2.size]))
         keys = np.empty(len(is_d1), dtype=np.uint64)
         keys[is_d1], keys[~is_d1] = d1.keys(), d2.keys()
@@ -104,12 +92,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learning:
-    """Result of a request `ToLearn`: draws on which the audit first bets, and from which it learns
-    after that.
-
-    fresh: the draws.
-    failures: exceptions among the draws.
-    """
+    """Draws on which the audit first bets, and from which it learns after that."""
 
     fresh: FreshDraws
     failures: Failures
@@ -117,12 +100,9 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rare:
-    """Draws with rare outputs, from a chunk whose other draws are only counted.
-    The audit learns from them. An output is rare if learning has seen one of its values rarely or
-    never (`Measure.rare_filter`).
+    """The draws of a counted chunk with rare outputs, from which the audit learns.
 
-    kept: the rare draws.
-    arms: number of draws of (d1, d2), rare or not, from which the rare draws were selected.
+    arms: the arms of all draws, rare or not, from which the rare draws were selected.
     lost: number of rare draws that were found but not kept, for lack of room (`MAX_RARE`).
     """
 
@@ -136,20 +116,16 @@ class Rare:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
-    """Result of `ToCount`: counts of draws by level and input.
-
-    Two results of chunks with equal `measure` (a `Measure`) can be added by `+`. A field that the
-    measure did not ask for is None.
+class LevelCounts:
+    """Counts of the draws of a `ToCount`. Results with equal `measure` can be added by `+`. A field
+    that the measure did not ask for is None.
 
     tally: counts by the levels of `Measure.portfolio`.
-    atoms: counts of the single outputs in `Measure.atoms`.
-    declared: counts of the outputs in `Measure.declared`.
-    failures: exceptions among the draws.
-    heads: keys of the first draws of each chunk.
-    others: counts by the levels of each map from outcomes to levels in `Measure.others`.
+    atoms, declared: counts of the outputs in the fields of `Measure` with these names.
+    heads: the first draws of each chunk.
+    others: counts by the levels of each map in `Measure.others`.
     rare: draws that `Measure.rare_filter` selects.
-    unseen: number of draws of (d1, d2) whose output has a value that learning never saw.
+    unseen: arms of the draws whose output has a value that learning never saw.
     """
 
     tally: Tally
@@ -161,8 +137,8 @@ class Counted:
     rare: Rare | None = None
     unseen: tuple[int, int] | None = None
 
-    def __add__(self, other: Counted) -> Counted:
-        return Counted(
+    def __add__(self, other: LevelCounts) -> LevelCounts:
+        return LevelCounts(
             self.tally + other.tally,
             self.atoms and other.atoms and self.atoms + other.atoms,
             self.declared and other.declared and self.declared + other.declared,
@@ -176,21 +152,20 @@ class Counted:
         )
 
 
-Drawn = Learning | Counted | Probe
-Result = TypeVar("Result", Learning, Counted, Probe)
+Drawn = Learning | LevelCounts | Probe
+Result = TypeVar("Result", Learning, LevelCounts, Probe)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """What to count in the draws of a `ToCount` chunk. A field that is None is not counted.
+    """What to count in the draws of a `ToCount`. A field that is None is not counted.
 
     portfolio: frozen rules; draws are counted by the levels of these rules.
     atoms: single outputs that are counted one by one.
     declared: hashes of all outputs that the user has declared possible, in rising order.
     others: further maps from outcomes to levels; learning uses their counts.
     rare_filter: filter of rare outputs; the draws with such outputs are kept whole.
-    seen: filter that finds outputs with a value that learning never saw; the number of such draws
-        is counted for each input.
+    seen: filter of the outputs with a value that learning never saw.
     """
 
     portfolio: Portfolio
@@ -203,12 +178,8 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk(Generic[Result]):
-    """A request for a number of draws. The type parameter `Result` is the type of its result.
-
-    key: numbers from which `seeding.chunk_streams` derives the random streams of the chunk,
-        together with the seed of the audit; key[0] is the index of the pair of inputs.
-    size: number of draws.
-    """
+    """A request for `size` draws with a result of type `Result`. The first number of its key is the
+    index of the pair of inputs."""
 
     key: Key
     size: int
@@ -224,15 +195,10 @@ class ToLearn(Chunk[Learning]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ToCount(Chunk[Counted]):
-    """A request for draws that are counted. The result has the counts, and the outcomes that are
-    rare (see `Measure.rare_filter`); all other outcomes are discarded.
-
-    measure: quantities to count.
-    in_memory: largest number of outcomes that are in memory at the same time.
-    heads: whether the result also has the hashes of the first `HEAD_DRAWS` outcomes, which show
-        whether two chunks repeat the same draws.
-    """
+class ToCount(Chunk[LevelCounts]):
+    """A request for draws that are counted, with at most `in_memory` outcomes in memory. The result
+    has the counts, the rare outcomes and, with `heads`, the hashes of the first `HEAD_DRAWS`
+    outcomes."""
 
     measure: Measure
     in_memory: int = MAX_BLOCK
@@ -242,27 +208,19 @@ class ToCount(Chunk[Counted]):
 @dataclass(frozen=True, slots=True, eq=False)
 class ToTime(ToCount):
     """A request for draws that measure how fast the mechanism draws, to plan the budget. Before
-    them, the pool waits until all worker processes have started.
-    """
+    them, the pool waits until all worker processes have started."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToPace(Chunk[Probe]):
-    """A request for draws whose duration chooses the number of draws of the audit. Nothing else
-    uses these draws.
-    """
+    """A request for draws whose duration only chooses the number of draws of the audit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToProbe(Chunk[Probe]):
-    """A request to make the same draws twice from one seed, to test whether the seed determines the
-    outcomes. No bound or bet uses these draws.
-    """
+    """A request to make the same draws twice, to test whether the seed determines the outcomes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstCalls(Chunk[Probe]):
-    """A request for the first calls of the mechanism, to measure duration and output length.
-
-    No bound or bet uses these draws.
-    """
+    """A request for the first calls of the mechanism, to measure duration and output length."""

@@ -1,12 +1,20 @@
-"""Tests that the distribution of draws is the same in all calls and blocks.
+"""Tests that the distribution of draws is the same in all calls and blocks (docs/method.md §11,
+*Draws of one call*).
 
-The tests of `independence.py` compare single draws; the tests of this module compare the counts of
-groups of draws (docs/method.md §11, *Draws of one call*). A check returns
-warnings in words if chance rarely explains the counts, and raises DependentDrawsError if chance is
-excluded (p < 1e-12). Terms: a *block* is the draws of one chunk; a *level* is a bin of outcomes; a
-*guess* is the input that a learned rule names at a level (1: d1, -1: d2, 0: abstain); an *e-value*
-has expectation at most 1 for independent draws, so that it exceeds 1 / α with probability at most
-α.
+The tests of `independence.py` compare single draws; these compare the counts of groups of draws. A
+check returns warnings in words if chance rarely explains the counts, and raises DependentDrawsError
+if chance is excluded (p < 1e-12). An *e-value* has expectation at most 1 for independent draws, so
+that it exceeds 1 / α with probability at most α. Arguments of the same name are the same
+everywhere:
+
+level
+    The probability of a warning for independent draws.
+blocks
+    The number of draws in each block, in order.
+tallies
+    The counts of draws by level and input, one tally for each block.
+guesses
+    The guess at each level, (levels,).
 """
 
 from __future__ import annotations
@@ -46,12 +54,12 @@ _MAX_CALL_COLUMNS, _QUANTILES = 8, (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DriftWords:
     """Texts of a message that the distribution of draws changes between calls or parts of a file.
 
     words: statement of the change, with the placeholder {} for the name of the tested draws.
-    cause: the likely cause, for an error (the change cannot be chance).
-    advice: questions for the user, for a warning (the change is unlikely to be chance).
+    cause: the likely cause, for an error.
+    advice: questions for the user, for a warning.
     """
 
     words: str
@@ -59,7 +67,7 @@ class Difference:
     advice: str
 
 
-_CALLS = Difference(
+_CALLS = DriftWords(
     "outputs for {} differ from call to call more than independent draws",
     ": many outputs share one noise value, or a state changes from call to call; draw fresh noise "
     "for every output and keep nothing between calls",
@@ -69,19 +77,9 @@ _CALLS = Difference(
 
 
 def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> list[str]:
-    """Return a warning if the distribution of learning draws changes from call to call; else an
-    empty list.
-
-    The compared events are "a column of the output is at most a quartile". Learned rules are not
-    used here, since a rule fits the draws from which it was learned better than other draws, and so
-    would show changes between independent draws.
-
-    draws: the learning draws.
-    blocks: number of draws in each block (draws of one chunk), in order.
-    level: probability of a warning for independent draws.
-
-    Raises DependentDrawsError for draws that cannot be independent.
-    """
+    """Return a warning if the distribution of learning draws changes from call to call, else [].
+    The compared events are "a column of the output is at most a quartile", and not those of learned
+    rules, which fit the draws from which they were learned better than other draws."""
     return judged(_between_calls(draws, blocks), level, _CALLS)
 
 
@@ -92,67 +90,46 @@ def check_further(
     level: float,
     before: float = 0.0,
 ) -> list[str]:
-    """Return a warning if the distribution of further draws, which were made for this check alone,
-    changes from call to call; else an empty list.
+    """Return a warning if the distribution of further draws, made for this check alone, changes
+    from call to call, else []. They are compared by quartiles, as in `check_calls`, and by levels,
+    as in `check_blocks`.
 
-    The draws are compared by quartiles of the output columns, as in `check_calls`, and by the
-    levels of the rule, as in `check_blocks`.
-
-    draws: all further draws, block after block.
-    tallies: counts of the further draws by level and input, one tally for each block.
-    guesses: (levels,), guess of the rule at each level: 1 for d1, -1 for d2, 0 for none.
-    level: probability of a warning for independent draws.
-    before: log of the e-value of the certification draws, from `doubt`; the e-value of the further
-        draws is multiplied by that e-value.
+    before: log of the e-value of the certification draws, from `doubt`, by which that of the
+        further draws is multiplied.
     """
     evidence = _between_calls(draws, [tally.draws for tally in tallies])
     return judged(evidence + _between_blocks(tallies, guesses), level, _CALLS, before)
 
 
 def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
-    """Return a warning if the distribution over a rule's levels changes between blocks.
+    """Return a warning if the distribution over a rule's levels, counted after the rule was fixed,
+    changes between blocks, else [].
 
-    A block is the draws of one chunk (one request to the sampler). No call of the mechanism gives
-    draws to two blocks. So a change between blocks shows noise that all draws of a call share, or a
-    state that calls change.
-
-    tallies: counts by level and input, one tally for each block, of draws made after the rule was
-        fixed.
-    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
-    level: probability of a warning for independent draws.
-
-    Raises DependentDrawsError for draws that cannot be independent.
+    No call of the mechanism gives draws to two blocks. So a change between blocks shows noise that
+    all draws of a call share, or a state that calls change.
     """
     return judged(_between_blocks(tallies, guesses), level, _CALLS)
 
 
 def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
     """Return the log of an e-value against the hypothesis that all certification blocks have one
-    distribution. A block is the draws of one chunk.
+    distribution.
 
-    The product of this e-value and the e-value of later draws is an e-value, too. So a test may
-    look at this e-value first and, if it gives no warning, at the product after the later draws.
-    Both looks together have one error probability (Ville's inequality).
-
-    tallies: counts by level and input, one tally for each block.
-    guesses: (levels,), the rule's guess at each level: 1 for d1, -1 for d2, 0 for none.
+    Its product with the e-value of later draws is an e-value, too. So a test may look at this one
+    first and, if it gives no warning, at the product after the later draws, with one error
+    probability for both looks (Ville's inequality).
     """
     return log_mean_e_value(log for log, _ in _between_blocks(tallies, guesses))
 
 
 def judged(
-    every: Sequence[Evidence], level: float, difference: Difference, before: float = 0.0
+    every: Sequence[Evidence], level: float, difference: DriftWords, before: float = 0.0
 ) -> list[str]:
-    """Return a warning that draws are dependent if the mean of e-values is at least 1 / level; else
-    an empty list. The mean is an e-value, too, even if the e-values depend on each other.
+    """Return a warning that draws are dependent if the mean of e-values is at least 1 / level, else
+    []. The mean is an e-value, too, even if the e-values depend on each other.
 
-    every: the e-values, as pairs (log of the e-value, name of its draws).
-    level: probability of a warning for independent draws.
-    difference: texts for messages: how the draws differ, the cause (in the error) and advice (in
-        the warning).
+    every: pairs (log of an e-value, name of its draws).
     before: log of an e-value of earlier draws, by which the mean is multiplied.
-
-    Raises DependentDrawsError if the e-value is at least 1 / `IMPOSSIBLE`.
     """
     evidence = before + log_mean_e_value(log for log, _ in every)
     if evidence < -math.log(level):
@@ -196,15 +173,9 @@ def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidenc
 
 
 def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
-    """Return three sets of levels, each as a mask of shape (levels,): the levels at which the rule
-    guesses d1, the levels at which it guesses d2, and the lowest levels, which together hold about
-    half of the draws.
-
-    Callers test whether each set is equally frequent in all blocks of draws.
-
-    counts: (levels,), number of draws at each level.
-    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
-    """
+    """Return three masks of shape (levels,), each of a set of levels that shall be equally frequent
+    in all blocks: those with the guess d1, those with the guess d2, and the lowest levels, which
+    together hold about half of the draws. `counts` has the draws at each level."""
     lower = np.cumsum(counts)
     half = np.argmin(np.abs(lower - lower[-1] / 2))
     return [guesses > 0, guesses < 0, np.arange(len(counts)) <= half]

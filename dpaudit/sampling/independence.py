@@ -1,10 +1,9 @@
 """Tests of the assumption that the draws of a mechanism are independent (docs/method.md §11).
 
-Safeguards of `dpaudit.auditing` pass draws, or their counts, to a check. A check returns warnings
-in words if chance rarely explains the draws, and raises DependentDrawsError if chance is excluded
-(p < 1e-12). The checks find cached or repeated draws, copied generators, and noise that many draws
-share. `homogeneity.py` compares calls and blocks, `between_processes.py` processes. A *block* is
-the draws of one chunk.
+A check returns warnings in words if chance rarely explains the draws, and raises
+DependentDrawsError if chance is excluded (p < 1e-12). The checks find cached or repeated draws,
+copied generators, and noise that many draws share. `homogeneity.py` compares calls and blocks,
+`between_processes.py` processes.
 """
 
 from __future__ import annotations
@@ -79,12 +78,11 @@ _REMEDY = "use one generator for all calls and never reset it, or take rng as a 
 
 class DependentDrawsError(MechanismError):
     """Raised if draws cannot be independent: draws repeat earlier draws, or their distribution
-    differs between calls. Chance alone would do this with a probability of at most 1e-12.
-    """
+    differs between calls. Chance alone would do this with a probability of at most 1e-12."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Series:
+class DrawSeries:
     """Draws of one input, or of both inputs, in the order in which they were made.
 
     words: name of the draws in messages, such as "draws of d1".
@@ -98,10 +96,7 @@ class Series:
 
 
 def check_uncached(name: str, functions: Sequence[Any]) -> None:
-    """Raise MechanismError if functools.cache or lru_cache wraps one of the functions.
-
-    name: name of the mechanism in the message.
-    """
+    """Raise MechanismError if functools.cache or lru_cache wraps a function of the mechanism."""
     for function in functions:
         if hasattr(function, "cache_info") and hasattr(function, "cache_clear"):
             raise MechanismError(
@@ -119,7 +114,7 @@ def check_independence(
 ) -> list[str]:
     """Return warnings about learning draws that repeat, or that depend on the draws before them.
 
-    blocks: number of draws in each block (draws of one chunk), in order.
+    blocks: number of draws in each block, in order.
     point: ε and δ of the claim.
     level: probability that one check warns about independent draws.
 
@@ -143,14 +138,8 @@ def check_independence(
 
 def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
     """Raise DependentDrawsError if the first draws of counted chunks repeat learning draws or each
-    other. A counted chunk is a request for draws that are counted, and then mostly discarded.
-
-    Draws repeat if a worker process has a copy of the random generator of another process. The
-    other process may have made the same draws much earlier, if the worker starts late.
-
-    draws: learning draws, which were made earlier.
-    heads: first draws of each counted chunk.
-    """
+    other. Draws repeat if a worker process has a copy of the random generator of another process.
+    The other process may have made the same draws much earlier, if the worker starts late."""
     draws = beginning(draws)
     keys = np.concatenate([draws.outcomes.keys(), *(head.keys for head in heads)])
     is_d1 = np.concatenate([draws.is_d1, *(head.is_d1 for head in heads)])
@@ -165,24 +154,23 @@ def beginning(draws: SelectionDraws) -> SelectionDraws:
 
 def series_of(
     what: str, keys: KeyArray, is_d1: BoolArray, *, in_turns: bool = True, but: Container[str] = ()
-) -> Iterator[Series]:
+) -> Iterator[DrawSeries]:
     """Yield the series to test: all draws together, the draws of d1, and the draws of d2. In the
     series of all draws, the keys of d2 are inverted bit by bit, so that draws of different inputs
     do not count as equal.
 
     what: "draws" or "rows", for messages.
     keys: (draws,), a hash of each outcome.
-    is_d1: (draws,), whether each input was d1.
-    in_turns: whether draws of d1 and d2 follow each other in the order in which they were made. If
-        False (d1 and d2 were recorded separately), the series of all draws is not yielded.
+    in_turns: whether d1 and d2 were drawn in turns. If not (recorded separately), the series of all
+        draws is not yielded.
     but: names of inputs ("d1", "d2") whose series is not yielded.
     """
     if in_turns:
-        yield Series(what, np.where(is_d1, keys, ~keys), np.arange(len(keys)))
+        yield DrawSeries(what, np.where(is_d1, keys, ~keys), np.arange(len(keys)))
     for name, arm in (("d1", is_d1), ("d2", ~is_d1)):
         if name not in but:
             rows = np.flatnonzero(arm)
-            yield Series(f"{what} of {name}", keys[rows], rows)
+            yield DrawSeries(f"{what} of {name}", keys[rows], rows)
 
 
 def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]) -> None:
@@ -236,15 +224,13 @@ def _begin_alike(keys: KeyArray, later: KeyArray) -> bool:
     return np.array_equal(keys[:few], later[:few]) and np.array_equal(keys[:size], later[:size])
 
 
-def repeating_lag(series: Series) -> int | None:
-    """Return the distance (lag) at which draws repeat earlier draws more often than independent
-    draws do; None if there is no such distance.
-    """
+def repeating_lag(series: DrawSeries) -> int | None:
+    """Return the distance at which draws repeat earlier draws more than by chance, or None."""
     chance, lag = repetition_p_value(series.keys)
     return lag if chance < IMPOSSIBLE else None
 
 
-def _check_repeats(series: Series) -> None:
+def _check_repeats(series: DrawSeries) -> None:
     """Raise DependentDrawsError if draws repeat earlier draws at a fixed distance."""
     # A generator with a short period causes this, for example.
     lag = repeating_lag(series)
@@ -279,15 +265,11 @@ def _stored_results(
 
 
 def least_serial(
-    outcomes: Outcomes, is_d1: BoolArray, every: Sequence[Series]
+    outcomes: Outcomes, is_d1: BoolArray, every: Sequence[DrawSeries]
 ) -> tuple[float, str]:
     """Return (p, text): a p-value of the hypothesis that no draw depends on the draws just before
     it, and a text for messages. p is the smallest Ljung-Box p-value of all columns and series,
-    corrected for the number of tests. If no column can be tested, p is 1 and the text is empty.
-
-    outcomes, is_d1: the draws, and whether the input of each was d1.
-    every: the series to test.
-    """
+    corrected for their number. If no column can be tested, p is 1 and the text is empty."""
     tests = [
         (ljung_box(scores[series.rows], _MAX_LAG), series, column)
         for column in filter(is_informative, outcomes.columns[:_MAX_SERIES_COLUMNS])
@@ -304,10 +286,8 @@ def least_serial(
 
 
 def is_informative(column: Column) -> bool:
-    """Return whether a column varies enough to be tested for dependence between draws. The column
-    of elapsed times is never tested: the load of the machine changes slowly, so the times of
-    successive draws depend on each other.
-    """
+    """Return whether a column varies enough to be tested for dependence between draws. Elapsed
+    times are never tested: they follow the slow changes of the load of the machine."""
     return column.name != ELAPSED and _varies(numbers(column))
 
 
@@ -334,10 +314,8 @@ def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
 
 
 def numbers(column: Column) -> NDArray[np.float64]:
-    """Return the entries of a column as numbers: (draws,). A label (text) becomes a very large
-    number that depends on its place in the alphabetical order of all labels. Its integer code is
-    not used, since codes depend on the draws in which labels first occurred.
-    """
+    """Return the entries of a column as numbers: (draws,). A label becomes a very large number that
+    depends on its alphabetical place, since its integer code would depend on the draws."""
     if column.codes is None:
         return column.numbers
     ranks = np.empty(len(column.labels), dtype=np.float64)
@@ -353,12 +331,10 @@ def all_equal(outcomes: Outcomes) -> bool:
 
 
 def constant(output: str, arms: tuple[int, int], level: float) -> str:
-    """Return the warning that all draws gave one output.
-
-    The warning states an upper (Clopper-Pearson) bound on the probability of any other output.
+    """Return the warning that all draws gave one output, with an upper (Clopper-Pearson) bound on
+    the probability of any other output.
 
     output: the output, in words.
-    arms: number of draws of (d1, d2).
     level: error probability of the bound.
     """
     hidden = clopper_pearson_upper(0, min(arms), level)
@@ -370,8 +346,7 @@ def constant(output: str, arms: tuple[int, int], level: float) -> str:
 
 def check_computed(outcomes: Outcomes) -> None:
     """Raise MechanismError if every value of the first output is None, NaN or infinite: the
-    mechanism has computed nothing. Call this only if all outputs are equal.
-    """
+    mechanism has computed nothing. Call this only if all outputs are equal."""
     columns = outcomes.columns
     if columns and all(map(_is_empty, columns)):
         word, cause = outcomes.word(0), "did the function forget to return?"
@@ -387,7 +362,7 @@ def _is_empty(column: Column) -> bool:
 
 
 def never_repeated(draws: SelectionDraws) -> list[str]:
-    """Return a note about an output column whose value never repeats; else an empty list.
+    """Return a note about an output column whose value never repeats, else [].
 
     The column must hold whole numbers or texts, and another column must repeat its values often. It
     is then usually the seed of a hash function (local hashing). No event can use a value that never

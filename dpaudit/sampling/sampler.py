@@ -1,10 +1,8 @@
 """The `Sampler`: makes the draws of a chunk and returns the outcomes, or counts of the outcomes.
 
-Pools of workers (`dpaudit.sampling.executors`) give chunks to a sampler; every process that draws
-has a sampler of its own. The sampler flips the coins that choose d1 or d2, calls the mechanism,
-reads the outputs into tables of columns, and counts exceptions. It also raises an error if the
-mechanism changes its inputs or earlier outputs. The last functions of the module count outcomes;
-audits of recorded outputs use these functions, too.
+The sampler flips the coins that choose d1 or d2, calls the mechanism, reads the outputs into tables
+of columns, and counts exceptions. It raises an error if the mechanism changes its inputs or earlier
+outputs. Audits of recorded outputs also use the functions that count outcomes.
 """
 
 from __future__ import annotations
@@ -41,11 +39,11 @@ from dpaudit.sampling.chunks import (
     HEAD_DRAWS,
     MAX_RARE,
     Chunk,
-    Counted,
     Failures,
     FirstCalls,
     Head,
     Learning,
+    LevelCounts,
     Measure,
     Probe,
     Rare,
@@ -79,11 +77,9 @@ _SMALL_BLOCK_CALLS, _SMALL_BLOCK = 4, 1_000
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Return a context in which to read outputs, but not to call the mechanism. In it, Python's
-    cyclic garbage collector runs rarely: reading makes many lists and dicts without cycles, and
-    each run of the collector would visit them all. Calls of the mechanism may leave cycles, which
-    must be collected.
-    """
+    """Return a context in which to read outputs, but not to call the mechanism: Python's cyclic
+    garbage collector runs rarely, since each run would visit all lists and dicts that reading
+    makes. Calls of the mechanism may leave cycles, which must be collected."""
     thresholds = gc.get_threshold()
     here = (_OBJECTS_PER_COLLECTION, *thresholds[1:])
     if 0 < thresholds[0] < _OBJECTS_PER_COLLECTION:
@@ -96,22 +92,19 @@ def rarely_collecting() -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Keep freed memory in the process instead of returning it to the operating system.
+    """Keep freed memory in the process instead of returning it to the operating system, which would
+    clear every page of it for the arrays of the next chunk.
 
-    Each chunk needs arrays of some megabytes, and the operating system would clear every page of
-    newly given memory, which takes time. glibc keeps freed arrays up to the size of the largest
-    array that was freed before (mallopt(3), M_MMAP_THRESHOLD). So this function allocates and frees
-    a large array, which takes no memory since nothing is written to it. With other C libraries, the
-    function has no effect.
+    glibc keeps freed arrays up to the size of the largest array that was freed before (mallopt(3),
+    M_MMAP_THRESHOLD). So this function allocates and frees a large array, which takes no memory
+    since nothing is written to it. With other C libraries, the function has no effect.
     """
     np.empty(_KEPT_ARRAY_BYTES, dtype=np.uint8)
 
 
 class Sampler:
-    """Makes the draws of chunks in this process.
-
-    If the mechanism takes all its randomness from generators that can be seeded, chunks with equal
-    keys have equal draws, in any process and in any order of the chunks.
+    """Makes the draws of chunks in this process. If all randomness of the mechanism can be seeded,
+    chunks with equal keys have equal draws, in any process and in any order of the chunks.
 
     changes_environment: whether a draw has changed an environment variable.
     carried: random generators that the mechanism holds, which every chunk re-seeds.
@@ -130,12 +123,9 @@ class Sampler:
     ) -> None:
         """Load the mechanism.
 
-        target: the mechanism, and how to call it.
-        pairs: the pairs of inputs.
         seed: seed of the audit.
         fail_on_error: raise MechanismError for an exception, instead of counting it as an outcome.
-        adversary: function that gets each output; its answer replaces the output. None: no
-            adversary.
+        adversary: function that gets each output; its answer replaces the output.
         timing: add the duration of each call to its outcome.
         text_orders: whether outcomes may differ in the order of text keys. That order depends on
             the hash seed, so all processes that draw must have one hash seed.
@@ -156,12 +146,8 @@ class Sampler:
         self._digests = [(fingerprint(pair.d1), fingerprint(pair.d2)) for pair in pairs]
 
     def draw(self, chunk: Chunk[Result]) -> Result:
-        """Make the draws of a chunk, and return the result. The type of the chunk decides which
-        result this is: for example, counts for `ToCount`, or the outcomes for `ToLearn`.
-
-        Raises MechanismError if the mechanism behaves in a way that makes the audit meaningless,
-        for example if it changes its input.
-        """
+        """Make the draws of a chunk, and return the result of the chunk's type. Raises
+        MechanismError if the mechanism makes the audit meaningless, as by changing its input."""
         environment, modules = _environment(), len(sys.modules)
         kinds: dict[type, Callable[[Any], Any]]
         kinds = {
@@ -190,7 +176,7 @@ class Sampler:
         self._check_unchanged(chunk.pair)
         return learning
 
-    def count(self, chunk: ToCount) -> Counted:
+    def count(self, chunk: ToCount) -> LevelCounts:
         streams = self._reseed_all(chunk)
         count = self._count_in_turns if self.mechanism.interleaved else self._count_by_arm
         sizes = (min(chunk.in_memory, left) for left in range(chunk.size, 0, -chunk.in_memory))
@@ -208,12 +194,9 @@ class Sampler:
         self.mechanism.close()
 
     def probe(self, chunk: ToProbe) -> Probe:
-        """Make the draws of the chunk twice from one seed. The returned `Probe` says whether all
-        outcomes were equal, how many columns an outcome has, and how long a draw took.
-
+        """Make the draws of the chunk twice from one seed, and measure all fields of `Probe`.
         Raises TargetError if a package that the mechanism imports is not installed, and
-        MechanismError if a later call changes an earlier output.
-        """
+        MechanismError if a later call changes an earlier output."""
         learning = ToLearn(chunk.key, chunk.size)
         result = self.learn(learning)
         check_found(result.failures.first, self._target)
@@ -230,12 +213,9 @@ class Sampler:
         return Probe(True, len(result.fresh.release().outcomes.columns))
 
     def first(self, chunk: FirstCalls) -> Probe:
-        """Call the mechanism twice for each input. The returned `Probe` has the number of values in
-        the longest output, and the mean duration of the second calls. The first calls are not
-        timed, since they may import modules.
-
-        Raises MechanismError for an output that is too long to keep many outputs of this length.
-        """
+        """Call the mechanism twice for each input, and measure the length of the outputs and the
+        duration of the second calls; the first calls may import modules. Raises MechanismError for
+        an output that is too long to keep many outputs of this length."""
         pair, rng = self._pairs[chunk.pair], self._reseed_all(chunk).mechanism
         datasets = (pair.d1, pair.d2)
         longest = max(
@@ -263,7 +243,7 @@ class Sampler:
         raw, nanoseconds = self._timed(inputs, streams.mechanism)
         return raw, timed(self._read(raw), nanoseconds), is_d1
 
-    def _count_in_turns(self, chunk: ToCount, streams: ChunkStreams) -> Counted:
+    def _count_in_turns(self, chunk: ToCount, streams: ChunkStreams) -> LevelCounts:
         raw, outcomes, is_d1 = self._in_turns(chunk, streams)
         counted = self._measured(chunk.measure, outcomes, raw, is_d1)
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
@@ -288,10 +268,10 @@ class Sampler:
         failed = self._failures(outcomes, in_order, np.arange(chunk.size) < size)
         return Learning(FreshDraws(outcomes, is_d1), failed)
 
-    def _count_by_arm(self, chunk: ToCount, streams: ChunkStreams) -> Counted:
+    def _count_by_arm(self, chunk: ToCount, streams: ChunkStreams) -> LevelCounts:
         pair, size = self._pairs[chunk.pair], int(streams.coins.binomial(chunk.size, 0.5))
         arms = ((pair.d1, size), (pair.d2, chunk.size - size))
-        parts: list[Counted] = []
+        parts: list[LevelCounts] = []
         first: dict[int, Outcomes] = {}
         # The outputs of one input are counted before the other input is drawn, while they are still
         # in the CPU cache. A coin picks the input that is drawn first.
@@ -307,10 +287,10 @@ class Sampler:
 
     def _measured(
         self, measure: Measure, outcomes: Outcomes, raw: Sequence[Any], is_d1: NDArray[np.bool_]
-    ) -> Counted:
+    ) -> LevelCounts:
         atoms, declared = measure.atoms, measure.declared
         rare_filter, unseen_filter = measure.rare_filter, measure.seen
-        return Counted(
+        return LevelCounts(
             _tally(measure.portfolio.level, outcomes, is_d1),
             None if atoms is None else atom_tally(atoms.keys, outcomes, is_d1),
             None if declared is None else _range_tally(declared, outcomes, is_d1),
@@ -383,9 +363,7 @@ def _calls(draws: int, block: int) -> list[int]:
 
 
 def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, tuple[int, int]]:
-    """Count the draws that raised an exception. Return {kind of exception: (draws of d1, draws of
-    d2)}.
-    """
+    """Return {kind of exception: (draws of d1, draws of d2)} for draws that raised an exception."""
     if not failures(outcomes):  # the usual case; avoids copies
         return {}
     d1, d2 = (failures(outcomes.take(arm)) for arm in (is_d1, ~is_d1))
@@ -393,12 +371,7 @@ def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, t
 
 
 def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the counts of some outputs: for each of them, the number of draws of d1 and of d2 that
-    gave this output.
-
-    keys: (outputs,), the hashes of these outputs, in rising order.
-    outcomes, is_d1: the draws, and whether each input was d1.
-    """
+    """Return the counts, for d1 and d2, of the outputs with the hashes `keys`, in rising order."""
     return _atoms_at(find(keys, outcomes.keys()), len(keys), is_d1)
 
 
@@ -421,12 +394,9 @@ def _tally(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -
 def rare(
     rare_filter: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MAX_RARE
 ) -> Rare:
-    """Return the draws with rare outputs: outputs that the filter selects.
-
-    Only the first `most` rare draws are kept. `arms` of the result is the number of draws of each
-    input. It counts only the draws before the first rare draw that is not kept: otherwise the share
-    of rare draws would be too small.
-    """
+    """Return the first `most` draws with rare outputs, which the filter selects. `arms` of the
+    result counts only the draws before the first rare draw that is not kept: otherwise the share of
+    rare draws would be too small."""
     rows = np.flatnonzero(rare_filter.is_rare(outcomes))
     kept_rows = rows[:most]
     draws = int(rows[most]) if len(rows) > most else outcomes.size
@@ -436,12 +406,7 @@ def rare(
 
 
 def unseen(seen: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return the number of draws of d1, and of d2, whose outcome has a value that learning never
-    saw.
-
-    seen: filter that finds such outcomes.
-    outcomes, is_d1: the draws, and whether each input was d1.
-    """
+    """Return the arms of the draws that a filter of values that learning never saw selects."""
     is_new = seen.is_rare(outcomes)
     new = int(np.count_nonzero(is_new))
     d1 = int(np.count_nonzero(is_new & is_d1)) if new else 0

@@ -1,12 +1,10 @@
-"""Random generators: find all generators that a mechanism may use, and seed each for every chunk.
+"""Random generators: find all generators that a mechanism may use, and seed each for every chunk
+(docs/method.md §11).
 
-A chunk (a request for draws) has random streams of its own, derived from the seed of the audit and
-the key of the chunk (docs/method.md §11). Before its draws, `chunk_streams` also re-seeds the
-generators that the mechanism may use without being given them: the global generators of `random`,
-`numpy.random` and torch, and the generators that the mechanism carries in attributes, closures and
-module globals. Otherwise copies of a mechanism in several processes would draw equal noise.
-`preserved` restores these generators after the draws. `dpaudit.sampling.state` uses the
-functions that decide which modules are the user's own.
+Before the draws of a chunk, `chunk_streams` also re-seeds the generators that the mechanism may use
+without being given them: the global generators of `random`, `numpy.random` and torch, and those in
+attributes, closures and module globals. Otherwise copies of a mechanism in several processes would
+draw equal noise. `preserved` restores these generators after the draws.
 """
 
 from __future__ import annotations
@@ -38,23 +36,18 @@ def is_generator(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChunkStreams:
-    """Random streams of one chunk.
-
-    coins: generator of the coins that pick d1 or d2 for each draw.
-    mechanism: generator that is passed to the mechanism's parameter `rng`, if it has one.
-    """
+    """Random streams of one chunk: for the coins that pick d1 or d2 for each draw, and for the
+    mechanism's parameter `rng`, if it has one."""
 
     coins: np.random.Generator
     mechanism: np.random.Generator
 
 
 def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]) -> ChunkStreams:
-    """Return the random streams of a chunk, and re-seed all other generators
-    that the mechanism may use: the global generators, and those in `carried`. Each gets a seed of
-    its own.
+    """Return the random streams of a chunk, and re-seed the global generators and those in
+    `carried`, each with a seed of its own.
 
     seed: seed of the audit.
-    key: numbers of the chunk, from which the streams are derived together with the seed.
     carried: generators that the mechanism holds, from `carried_generators`.
     """
     coins, mechanism, for_globals = (
@@ -124,16 +117,13 @@ DEPTH, LIMIT = 4, 20_000
 
 
 def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
-    """Return the random generators that a mechanism refers to, each generator once.
+    """Return the random generators to which the parts of a mechanism refer, each generator once.
 
     The search covers attributes of a method's object (up to `DEPTH` levels deep), closures, default
     arguments, arguments of functools.partial, and module globals that the code uses. Functions of
-    the user's own package are searched, too, if the code calls them. The result leaves out the
-    global generators of `random`, `numpy.random` and torch, and sources that cannot be seeded, such
-    as `random.SystemRandom`. The order of the result is the same in every process, except for
-    generators in sets.
-
-    parts: functions, methods, partial objects or other objects that make up the mechanism.
+    the user's own package are searched, too, if the code calls them. Left out are global
+    generators, and sources that cannot be seeded, such as `random.SystemRandom`. The order of the
+    result is the same in every process, except for generators in sets.
     """
     home = set().union(*map(home_of, parts))
     # Ids of the global generators. The result leaves them out, since `reseed_globals` seeds them.
@@ -215,10 +205,8 @@ _LEAVES = (int, float, complex, str, bytes, bool, type(None), np.ndarray, np.gen
 
 
 def home_of(start: Any) -> set[str]:
-    """Return the top-level packages and the folders in which a callable is defined.
-
-    Code in these packages and folders counts as the user's own; other code counts as a library.
-    """
+    """Return the top-level packages and the folders in which a callable is defined. Their code
+    counts as the user's own; other code counts as a library."""
     while isinstance(start, partial):
         start = start.func
     owner = getattr(start, "__self__", start)
@@ -228,10 +216,7 @@ def home_of(start: Any) -> set[str]:
 
 
 def is_home(value: Any, home: set[str]) -> bool:
-    """Return whether a value is defined in the user's own code.
-
-    home: packages and folders of the user's code, from `home_of`.
-    """
+    """Return whether a value is defined in the user's own code, as `home_of` returns it."""
     return comes_from(_module_of(value), home)
 
 
@@ -243,11 +228,7 @@ def _module_of(value: Any) -> str:
 
 
 def comes_from(module: str, home: set[str]) -> bool:
-    """Return whether a module is the user's own code.
-
-    module: name of the module.
-    home: packages and folders of the user's code, from `home_of`.
-    """
+    """Return whether the module with this name is the user's own code, as `home_of` returns it."""
     return module.partition(".")[0] in home or _folder(module) in home
 
 

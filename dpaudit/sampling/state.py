@@ -1,11 +1,10 @@
-"""State that a mechanism keeps between calls: its variables, and the files that it writes.
+"""Find the state of a mechanism: a counter, a cache, or noise that is drawn once makes draws depend
+on each other, often without any visible effect on the outputs (docs/method.md §11, "State").
 
-A counter, a cache, or noise that is drawn once makes draws depend on each other, often without
-any visible effect on the outputs. So an audit takes a digest (16-byte hash) of each variable
-before and after the draws (`kept_state`), and names the variables that have changed (`changed`) in
-a warning or an error (docs/method.md §11, "State"). `Written` collects the paths of files that
-calls write. A mechanism that changes variables, or writes one file in every call, is not moved to
-worker processes.
+An audit takes a digest (16-byte hash) of each variable before and after the draws (`kept_state`),
+and names those that have changed (`changed`) in a warning or an error. `Written` collects the paths
+of files that calls write. A mechanism that changes variables, or writes one file in every call, is
+not moved to worker processes.
 """
 
 from __future__ import annotations
@@ -50,34 +49,29 @@ _PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
 _REGISTRIES = ("linecache", "logging", "warnings")
 
 
-class State(dict[str, bytes]):
-    """Maps the name of a variable, such as `Mechanism.count`, to the digest of its value.
-
-    modules: names of the modules that were imported when the digests were made.
-    """
+class StateDigests(dict[str, bytes]):
+    """Maps the name of a variable, such as `Mechanism.count`, to the digest of its value. `modules`
+    are the names of the modules that were imported then."""
 
     def __init__(self, digests: Mapping[str, bytes]) -> None:
         super().__init__(digests)
         self.modules = frozenset(sys.modules)
 
-    def with_imports(self, later: State) -> State:
-        """Return these digests and, from a later state, the digests of variables of modules that
-        were imported in between."""
+    def with_imports(self, later: StateDigests) -> StateDigests:
+        """Return these digests, and those in `later` of variables of modules imported since."""
         new = {name: later[name] for name in _of_imports(self, later)}
-        state = State({**self, **new})
+        state = StateDigests({**self, **new})
         state.modules = later.modules
         return state
 
 
-def kept_state(*parts: Any) -> State:
-    """Return {name: digest} for the variables that the mechanism can reach.
+def kept_state(*parts: Any) -> StateDigests:
+    """Return {name: digest} for the variables that the parts of a mechanism can reach.
 
     Variables are module globals, closure variables, context variables, caches of functools and
     arguments of functools.partial; attributes and slots of a method's object, of its class and of
     functions; and variables of other modules whose names occur in the code. Random generators are
     left out, since every draw changes their state.
-
-    parts: functions, methods, partial objects or other objects that make up the mechanism.
     """
     state = dict[str, bytes]()
     home = set().union(*map(home_of, parts))
@@ -96,7 +90,7 @@ def kept_state(*parts: Any) -> State:
             ):
                 state[name] = _digest(variable)
         queue.extend(_behind(value))
-    return State(state)
+    return StateDigests(state)
 
 
 def _is_left_out(value: Any) -> bool:
@@ -109,18 +103,16 @@ def _is_left_out(value: Any) -> bool:
     return str(type(value).__module__).startswith("dpaudit.training.")
 
 
-def changed(before: State, after: State) -> tuple[str, ...]:
-    """Return the names of variables whose digests differ, in alphabetical order.
-
-    A variable that only one of the two states has counts as changed, unless its module was imported
-    in between: an import in the first call is no state.
-    """
+def changed(before: StateDigests, after: StateDigests) -> tuple[str, ...]:
+    """Return the names of variables whose digests differ, in alphabetical order. A variable that
+    only one of the two states has counts as changed, unless its module was imported in between: an
+    import in the first call is no state."""
     every, imported = {**before, **after}, _of_imports(before, after)
     names = (name for name in every if name not in imported)
     return tuple(sorted(name for name in names if before.get(name) != after.get(name)))
 
 
-def _of_imports(earlier: State, later: State) -> set[str]:
+def _of_imports(earlier: StateDigests, later: StateDigests) -> set[str]:
     """Return the names of variables of modules that were imported between two states."""
     imported = later.modules - earlier.modules
     return {name for name in later.keys() - earlier.keys() if name.rpartition(".")[0] in imported}
@@ -273,13 +265,8 @@ _DEVICES = "/dev/"
 
 
 class Written:
-    """A context that collects the paths of files that Python code opens for writing, in any thread.
-
-    Left out are files that are certainly new (opened with O_EXCL, as by mode "x"), devices, and
-    files that other programs open.
-
-    files: the paths collected so far.
-    """
+    """A context that collects the paths of files that Python code opens for writing, in any thread,
+    except devices and files that are certainly new (opened with O_EXCL, as by mode "x")."""
 
     _listening: Written | None = None
     _is_hooked = False

@@ -1,11 +1,8 @@
 """Hill climbing: change one thing in a pair of inputs at a time, as long as a score grows.
 
 The score of a pair must not change from call to call. Each change is made to both inputs alike, or
-to the records that only one input has. New records and values are taken from pairs that were
-proposed before.
-
-Two records count as equal in this module if their `repr` is equal (`key`): -0.0 differs from 0.0,
-and NaN equals NaN.
+to the records that only one input has. New records and values are taken from earlier proposals.
+Records are equal here if their `repr` is (`key`): -0.0 differs from 0.0, and NaN equals NaN.
 """
 
 from __future__ import annotations
@@ -18,17 +15,18 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpaudit.searching.relations import Ingredients
-from dpaudit.searching.spaces.datasets import Lists
-from dpaudit.searching.spaces.own import Own
+from dpaudit.searching.spaces.record_spaces import Lists
+from dpaudit.searching.spaces.user_spaces import Own
 
 if TYPE_CHECKING:
     from dpaudit.searching.proposals import Proposal
     from dpaudit.searching.relations import Relation
 
-# Largest number of records that a `Pool` keeps. It offers them as replacements for other records.
+# Largest number of records that a `RecordPool` keeps. It offers them as replacements for other
+# records.
 _MAX_RECORDS = 24
-# Largest number of values that a `Pool` keeps for each column. It offers them as replacements for
-# other values of the same column.
+# Largest number of values that a `RecordPool` keeps for each column. It offers them as replacements
+# for other values of the same column.
 _MAX_VALUES = 12
 # Number of distances at which `_steps` tries numbers above and below a number. The first distance
 # is the range of the known numbers. Each further distance is half of the distance before it.
@@ -61,12 +59,8 @@ def key(value: Any) -> str:
 
 
 def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
-    """Match records of d1 with equal records of d2, each record at most once. Return the list of
-    (index in d1, index in d2) of the matches; [] for datasets that are not lists.
-
-    The matches at the beginning of both datasets come first in the result, then the matches in
-    between, then the matches at the end of both datasets.
-    """
+    """Return (index in d1, index in d2) of equal records, each matched at most once: matches at the
+    beginning of both datasets, then in between, then at the end; [] for other inputs than lists."""
     if not (isinstance(d1, list) and isinstance(d2, list)):
         return []
     first, second = list(map(key, d1)), list(map(key, d2))
@@ -85,8 +79,8 @@ def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
 
 
 def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
-    """Return (indexes in d1, indexes in d2) of the records that `matched` does not match with an
-    equal record of the other list. Both are empty for datasets that are not lists."""
+    """Return (indexes in d1, indexes in d2) of the records that `matched` does not match. Both are
+    empty for datasets that are not lists."""
     if not (isinstance(d1, list) and isinstance(d2, list)):
         return [], []
     common = matched(d1, d2)
@@ -108,12 +102,9 @@ def changed(dataset: list[Any], record: Any, *indexes: int) -> list[Any]:
 
 
 def moved_alike(old: Any, new: Any, counterpart: Any) -> Iterator[Any]:
-    """Change a third value, `counterpart`, as `old` was changed to `new`. Yield the results.
-
-    If all three are numbers, add `new - old` to `counterpart`: yield the sum rounded to 12 digits,
-    then the exact sum. If all three are rows (dicts), change those columns of `counterpart` that
-    differ between `old` and `new`. For values of other types, yield nothing.
-    """
+    """Change `counterpart` as `old` was changed to `new`, and yield the results. To a number, add
+    `new - old`: yield the sum rounded to 12 digits, then the exact sum. In a row (dict), change
+    those columns that differ between `old` and `new`. For other types, yield nothing."""
     if isinstance(old, dict) and isinstance(new, dict) and isinstance(counterpart, dict):
         names = [name for name in old if name in new and key(old[name]) != key(new[name])]
         if names and all(name in counterpart for name in names):
@@ -148,12 +139,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-class Pool:
-    """Known records, and known values of each column, from which new pairs are made.
-
-    `add` collects them from proposed pairs. If a user's function generates all inputs, `others`
-    yields only records of generated inputs, and makes no new records.
-    """
+class RecordPool:
+    """Known records, and known values of each column, from which new pairs are made. `add` collects
+    them from proposed pairs. If a user's function generates all inputs, `others` yields only
+    records of generated inputs, and makes no new records."""
 
     def __init__(self, relation: Relation) -> None:
         self._may_invent = not isinstance(relation.inner, Own)
@@ -161,8 +150,7 @@ class Pool:
         self._values: dict[str, dict[str, Any]] = {}
 
     def add(self, proposal: Proposal) -> None:
-        """Add the records of a proposed pair to the known records, and their values to the known
-        values. Ignore the pair if one of its inputs is outside the space."""
+        """Add the records and values of a pair, unless one of its inputs is outside the space."""
         for dataset in (proposal.d1, proposal.d2) if proposal.inside else ():
             for record in dataset if isinstance(dataset, list) else [dataset]:
                 self._add(record)
@@ -179,8 +167,8 @@ class Pool:
         return self._records.values()
 
     def others(self, record: Any) -> Iterator[Any]:
-        """Yield replacements of a record: other known records, copies of the record with another
-        value in one column and, if the record is a number, numbers above and below it."""
+        """Yield replacements of a record: other known records, copies with another value in one
+        column and, if the record is a number, numbers above and below it."""
         known: Iterable[Any] = self._records.values()
         if self._may_invent:
             known = chain(known, self._columns(record), _steps(record, self._records.values()))
@@ -208,8 +196,8 @@ def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
 
 
 def of_every_size(relation: Relation) -> Iterator[Pair]:
-    """Yield pairs of neighbouring lists of every length that the space allows, up to 40 records.
-    For each length, make up to four lists, and pair each list with at most 20 of its neighbours.
+    """Yield pairs of lists of every length that the space allows, up to 40 records: for each length
+    up to four lists, each with at most 20 of its neighbours.
 
     A function may change its behaviour at a certain length. Hill climbing does not reach this
     length if no single step towards it improves the score.
@@ -219,20 +207,16 @@ def of_every_size(relation: Relation) -> Iterator[Pair]:
         return
     low, high = inner.item.extremes()
     by = Ingredients([low, high, inner.item.usual()])
-    for size in range(inner.least, min(inner.most, _MAX_LENGTH) + 1):
+    for size in range(inner.min_size, min(inner.max_size, _MAX_LENGTH) + 1):
         half = [low] * (size // 2) + [high] * (size - size // 2)
         for base in ([low] * size, [high] * size, half, inner.item.spread(size)):
             near = islice(relation.changed(base, by), _MAX_NEIGHBOURS)
             yield from (Pair(base, neighbour) for neighbour in near)
 
 
-def climbed(start: Pair, pool: Pool, score: Callable[[Pair], float]) -> Pair:
-    """Change a pair of inputs as long as some change increases its score. Return the last pair.
-
-    pool: known records and values, from which changes are made.
-    score: function that returns the score of a pair; -∞ for a pair that must not be the result. It
-    may raise an exception to end the climb.
-    """
+def climbed(start: Pair, pool: RecordPool, score: Callable[[Pair], float]) -> Pair:
+    """Change a pair as long as some change increases its score, and return the last pair. The score
+    is -∞ for a pair that must not be the result; it may raise to end the climb."""
     best, height = start, score(start)
     while height < math.inf:
         higher = ((pair, high) for pair in moves(best, pool) if (high := score(pair)) > height)
@@ -243,10 +227,9 @@ def climbed(start: Pair, pool: Pool, score: Callable[[Pair], float]) -> Pair:
     return best
 
 
-def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
-    """Yield pairs made by one change of the given pair. If the inputs are lists, the change adds,
-    removes or replaces a record. If they are single values, it replaces one of them or both. The
-    results need not be neighbours."""
+def moves(pair: Pair, pool: RecordPool) -> Iterator[Pair]:
+    """Yield pairs, maybe of inputs that are no neighbours, made by one change: a record of lists is
+    added, removed or replaced; of single values, one or both are replaced."""
     if not (isinstance(pair.d1, list) and isinstance(pair.d2, list)):
         yield from other_values(pair, pool.others)
         return
@@ -258,10 +241,7 @@ def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
 
 def other_values(pair: Pair, replacements: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
     """Yield pairs made from a pair of single values: both values moved by the same difference, or
-    one value replaced.
-
-    replacements: function that returns the replacements of a value.
-    """
+    one value replaced by each of its `replacements`."""
     for new in replacements(pair.d1):
         yield from (Pair(new, moved) for moved in moved_alike(pair.d1, new, pair.d2))
         yield Pair(new, pair.d2)
@@ -270,10 +250,7 @@ def other_values(pair: Pair, replacements: Callable[[Any], Iterable[Any]]) -> It
 
 def other_differences(pair: Pair, replacements: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
     """Yield pairs of lists made by replacing one record that only one list has. If each list has
-    such a record, also yield pairs in which both of these records are changed alike.
-
-    replacements: function that returns the replacements of a record.
-    """
+    such a record, also yield pairs in which both of these records are changed alike."""
     first, second = unmatched(*pair)
     for left_index in first:
         old = pair.d1[left_index]
@@ -288,7 +265,7 @@ def other_differences(pair: Pair, replacements: Callable[[Any], Iterable[Any]]) 
             yield Pair(pair.d1, changed(pair.d2, new, right_index))
 
 
-def _other_common(pair: Pair, pool: Pool) -> Iterator[Pair]:
+def _other_common(pair: Pair, pool: RecordPool) -> Iterator[Pair]:
     """Yield pairs of lists made by removing, or replacing, one record in both lists."""
     known = set[str]()
     for ours, theirs in matched(*pair):

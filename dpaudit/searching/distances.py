@@ -1,8 +1,6 @@
-"""Answers of a function without noise, and the distance of two answers.
-
-Differences are exact fractions, and only the final distance is rounded. So if a computed distance
-exceeds a claim, the exact numbers that the function returned exceed it too.
-"""
+"""Answers of a function without noise, and the distance of two answers. Differences are exact
+fractions, and only the final distance is rounded. So if a computed distance exceeds a claim, the
+exact numbers that the function returned exceed it too."""
 
 from __future__ import annotations
 
@@ -37,9 +35,9 @@ NORMS: Mapping[str, str] = {
 # Adjacencies under which two datasets are neighbours if one record is changed. Under other
 # adjacencies, a changed record counts as two steps: a removal and an addition.
 _REPLACING = ("replace", "hamming")
-# To check that the user's function gives the same answer for the same dataset, `Answers` calls it
-# twice for each of the first datasets, up to this number. Later it is called twice only for a pair
-# of datasets that refutes the claim.
+# To check that the user's function gives the same answer for the same dataset, `AnswerCache` calls
+# it twice for each of the first datasets, up to this number. Later it is called twice only for a
+# pair of datasets that refutes the claim.
 _REPEATED_CALLS = 30
 # Number of answers of the user's function that are kept in memory. For datasets beyond this number,
 # the function is called each time that the answer is needed. Most searches need fewer answers.
@@ -58,27 +56,20 @@ class Unreadable(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """The distance of two outputs. words: reason why the distance is infinite; "" for a finite
-    distance."""
+    """The distance of two outputs. words: reason why it is infinite; "" for a finite one."""
 
     value: float
     words: str = ""
 
 
 class _Apart(Exception):
-    """Raised for two outputs that cannot be subtracted, such as lists of different lengths. The
-    message gives the reason."""
+    """Raised, with the reason, for outputs that cannot be subtracted, as with unequal lengths."""
 
 
 def plain_numbers(output: Any, name: str) -> Plain:
-    """Return a copy of an output in plain Python: numbers, None, lists and mappings. Raises
-    Unreadable for an output that cannot be converted.
-
-    A data frame becomes a mapping from its column names to lists. A pandas series whose index holds
-    names becomes a mapping from these names to its values.
-
-    name: name of the function, for messages.
-    """
+    """Return an output in plain Python. Raises Unreadable, with the name of the function. A data
+    frame becomes a mapping from its column names to lists. A pandas series whose index holds names
+    becomes a mapping from these names to its values."""
     if isinstance(output, np.ndarray | np.generic) and output.dtype.kind in "biufO":
         listed = output.tolist()
         return plain_numbers(listed, name) if output.dtype.kind == "O" else listed
@@ -104,8 +95,8 @@ def plain_numbers(output: Any, name: str) -> Plain:
 
 
 def plain_records(output: Any, name: str) -> tuple[Hashable, ...]:
-    """Return the records of an output that is a dataset: a list, set, array or table. Raises
-    Unreadable for other outputs. name: name of the function, for messages."""
+    """Return the records of an output that is a list, set, array or table. Raises Unreadable, with
+    the name of the function, for other outputs."""
     is_set = isinstance(output, set | frozenset)
     records = records_of(list(output) if is_set else output)
     if records is None:
@@ -117,8 +108,8 @@ def plain_records(output: Any, name: str) -> tuple[Hashable, ...]:
 
 
 def as_rows(records: tuple[Hashable, ...]) -> list[Any]:
-    """Return hashable records in the notation of users. A row, which is a frozenset of (column,
-    value), becomes a mapping; a tuple becomes a list."""
+    """Return hashable records in the notation of users: a mapping for a row, which is a frozenset
+    of (column, value), and a list for a tuple."""
     return list(map(_row, records))
 
 
@@ -145,12 +136,9 @@ def _table(output: Any) -> Any:
 
 
 def metric(norm: str, adjacency: str) -> Callable[[Any, Any], Distance]:
-    """Return a function that takes two outputs in plain Python and returns their `Distance`.
-
-    norm: `l1`, `l2`, `linf`, or `records` (number of records that differ).
-    adjacency: name of the neighbouring relation, such as `replace`. For the norm `records`, it
-    decides whether a changed record counts as one step or as two.
-    """
+    """Return a function of two outputs in plain Python that returns their `Distance` by `l1`, `l2`,
+    `linf` or `records`, the number of records that differ. For the last, the adjacency decides
+    whether a changed record counts as one step or as two."""
     if norm == RECORDS:
         return partial(_records_apart, is_changing=adjacency in _REPLACING)
     total = _TOTALS[norm]
@@ -242,15 +230,12 @@ def _kind(value: Plain) -> str:
     return "a mapping" if isinstance(value, dict) else f"the number {_shown(value)}"
 
 
-class Answers:
+class AnswerCache:
     """Calls one function on datasets, and keeps its answers, converted to plain Python.
 
-    function: function whose only argument is the dataset.
-    read: function that takes an output and the name of the function, and returns the output in
-    plain Python. It may raise UsageError.
-    name: name of the function, for messages.
-    formed: function that copies a dataset into the data type that the function takes, such as an
-    array.
+    function: its only argument is the dataset.
+    read: converts an output to plain Python; gets the name of the function. May raise UsageError.
+    formed: copies a dataset into the form that the function takes.
     """
 
     def __init__(
@@ -265,18 +250,14 @@ class Answers:
         self._calls = 0
 
     def __len__(self) -> int:
-        """Return the number of calls of the function so far. A `Watch` reads this number, in order
-        to warn of a call that does not return."""
+        """Return the number of calls so far, by which a `Watch` sees that a call does not
+        return."""
         return self._calls
 
     def of(self, dataset: Any) -> Any:
-        """Return the function's output for a dataset, converted to plain Python; a `Raised` if the
-        function raises. An output that was kept from an earlier call is returned again.
-
-        Raises DatasetError for a dataset that cannot be converted to the data type that the
-        function takes. Raises UsageError for an output that cannot be converted, or that differs
-        between two calls with the same dataset.
-        """
+        """Return the kept answer for a dataset, in plain Python, or a `Raised`. Raises DatasetError
+        if the dataset cannot be converted, and UsageError if the output cannot, or differs from
+        call to call."""
         text = key(dataset)
         if text in self._answers:
             return self._answers[text]
@@ -288,8 +269,7 @@ class Answers:
         return answer
 
     def check(self, dataset: Any) -> None:
-        """Call the function again for a dataset. Raise UsageError if the answer differs from the
-        earlier one."""
+        """Call the function again. Raise UsageError if the answer differs from the earlier one."""
         self._check_same(dataset, self.of(dataset))
 
     def _check_same(self, dataset: Any, answer: Any) -> None:

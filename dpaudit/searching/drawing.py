@@ -1,7 +1,5 @@
-"""Random inputs by Hypothesis: independent draws, and draws that Hypothesis guides and shrinks.
-
-The same seed gives the same inputs, whatever other modules the process has imported.
-"""
+"""Random inputs by Hypothesis: independent draws, and draws that Hypothesis guides and shrinks. The
+same seed gives the same inputs, whatever other modules the process has imported."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from typing import Any
 
 from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.searching.space import strategies
-from dpaudit.searching.timeouts import Ended, within
+from dpaudit.searching.timeouts import SearchEnded, within
 from dpaudit.wording import install_command, on_one_line
 
 # Number of inputs that are drawn in one run of Hypothesis. Each run starts with small inputs and
@@ -21,15 +19,9 @@ INPUTS_PER_RUN = 50
 
 
 def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iterator[Any]:
-    """Yield random values of a strategy of Hypothesis without end. A value may be yielded more than
-    once.
-
-    words: description of the space, for messages.
-    is_own: whether a user's code generates the values. Such code may never return, so a time limit
-    holds.
-
-    Raises DatasetError if the strategy fails or gives no values.
-    """
+    """Yield random values of a strategy of Hypothesis without end, maybe the same value twice. A
+    time limit holds for a user's code (`is_own`), which may never return. Raises DatasetError, with
+    a description of the space, if the strategy fails or gives no values."""
     strategies()
     number = 0
     while True:
@@ -94,16 +86,14 @@ def look_at_random(
     seed: int,
     examples: int,
 ) -> str:
-    """Call `look` with random values. Hypothesis guides the values towards large scores.
+    """Call `look` with random values, which Hypothesis guides towards large scores and, once a
+    score exceeds a limit, shrinks. Return a note for the report if no values could be made, as
+    without Hypothesis, else "".
 
-    After a score exceeds a limit, Hypothesis shrinks the value: it calls `look` with simpler and
-    simpler values. If random values could not be made, for example because Hypothesis is not
-    installed, return a note for the report that says so; else "".
-
-    strategy: function that returns the strategy of the values. Values that are None are skipped.
-    look: function that returns the score of a value, a finite number. It may raise Ended or
-    DpauditError to end the search.
-    exceeds: function that returns whether a score exceeds the limit.
+    strategy: returns the strategy of the values. Values that are None are skipped.
+    look: returns the score of a value, which is finite. It may raise SearchEnded or DpauditError to
+        end the search.
+    exceeds: whether a score exceeds the limit.
     examples: number of values, not counting those that are tried while shrinking.
     """
     try:
@@ -119,7 +109,7 @@ def look_at_random(
             return
         try:
             score = look(value)
-        except (Ended, DpauditError) as error:  # Hypothesis would shrink a value that raises
+        except (SearchEnded, DpauditError) as error:  # Hypothesis would shrink a value that raises
             stopped.append(error)
             return
         hypothesis.target(score)

@@ -37,19 +37,18 @@ def final_pairs(
     noted: Sequence[Sequence[Contender]],
     note: str,
 ) -> Searched:
-    """Return the result of a search, with the pairs to certify.
+    """Return the result of a search, with the pairs to certify: the best inside the space, or the
+    best outside it if no pair inside gave outputs.
 
-    These are the best pairs inside the space, or the best pairs outside it if no pair inside gave
-    outputs. A simplified pair is added if new draws confirm the leak of a clearly leaking pair: it
-    is made from the confirmed pair with the fewest records.
+    If new draws confirm a clear leak, a simpler version of the confirmed pair with the fewest
+    records is added.
 
-    inside: tried pairs whose inputs lie inside the space, best first. A `Contender` is a proposed
-    pair with the estimates of its leak.
-    outside: tried pairs with an input outside the space, which may be certified: one list, best
-    first, for each kind of values outside.
-    noted: like `outside`, but pairs that the report only mentions. At most one of `outside` and
-    `noted` is not empty.
-    note: text that says which proposals were left out, and why; "" if none were.
+    inside: tried pairs inside the space, best first.
+    outside: tried pairs outside the space that may be certified: one list, best first, for each
+        kind of values outside.
+    noted: like `outside`, but pairs that the report only mentions. At most one of the two is not
+        empty.
+    note: which proposals were left out, and why; "" if none were.
     """
     settings, drawing = confirming.settings, confirming.drawing
     of_every_kind = [contender for kind in outside for contender in kind]

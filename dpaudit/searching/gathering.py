@@ -21,9 +21,9 @@ from dpaudit.searching.proposals import (
 )
 from dpaudit.searching.relations import Relation
 from dpaudit.searching.relations.steps import entries, moved
-from dpaudit.searching.settings import SearchSettings
+from dpaudit.searching.search_settings import SearchSettings
 from dpaudit.searching.space import MissingLibrary, distinct
-from dpaudit.searching.spaces.datasets import Lists
+from dpaudit.searching.spaces.record_spaces import Lists
 from dpaudit.searching.trials import (
     MAX_FIRST_PAIRS,
     PROPOSED_SHARE,
@@ -65,11 +65,8 @@ Raises = Callable[[Any], bool | None]
 
 
 class Gathering:
-    """Makes a `Contender` of each proposed pair that was not proposed before.
-
-    note: reason why some kinds of proposals are missing, such as that Hypothesis is not installed;
-    "" if none are missing.
-    """
+    """Makes a `Contender` of each pair that was not proposed before. `note` says why some kinds of
+    proposals are missing, as without Hypothesis."""
 
     def __init__(
         self, settings: SearchSettings, spec: AuditSpec, inputs: Inputs, budget: Budget
@@ -80,12 +77,8 @@ class Gathering:
         self.note = ""
 
     def gathered(self) -> list[Contender]:
-        """Return the pairs to try, each as a `Contender`: pairs at the bounds, then the other pairs
-        of the catalogue, then random pairs.
-
-        Random pairs take long to make. They are made only if the draws of the search allow more
-        pairs than were proposed before.
-        """
+        """Return the pairs to try: pairs at the bounds, then the rest of the catalogue, then random
+        pairs. These take long to make, so they are made only if the draws allow further pairs."""
         contenders: list[Contender] = []
         source = proposals(
             self._relation, seed=self._spec.sampling.seed, inside_only=not self._settings.outside
@@ -107,9 +100,8 @@ class Gathering:
         return contenders
 
     def beyond(self) -> list[Contender]:
-        """Return at most 40 pairs outside the space, each as a `Contender`, for notes in the
-        report. Return [] if an option already excludes or includes all inputs outside the space: no
-        note is needed then."""
+        """Return at most 40 pairs outside the space, for notes in the report; [] if an option
+        already excludes or includes all inputs outside the space."""
         if self._settings.inside or self._settings.outside:
             return []
         outside = [proposal for proposal in catalogue(self._relation) if not proposal.inside]
@@ -126,16 +118,9 @@ class Gathering:
     def raising(
         self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
     ) -> list[Contender]:
-        """Return pairs to try such that the mechanism raises an exception for only one input.
-
-        Such pairs lie between an input that gave outputs and an input that always raised. Bisection
-        finds them, on a path of neighbouring inputs from the first input to the second. The second
-        input is taken from a pair both of whose inputs always raised.
-
-        ranked: tried pairs.
-        raises: function that returns whether the mechanism always raises for a dataset; None if
-        that is unknown.
-        """
+        """Return pairs such that the mechanism raises an exception for only one input. Bisection
+        finds them on a path of neighbours, from an input that gave outputs to an input of a pair
+        both of whose inputs always raised."""
         raising = [
             contender.proposal
             for contender in ranked
@@ -195,19 +180,18 @@ def _by_turns(pairs: Sequence[Proposal]) -> list[Proposal]:
 def where_exceptions_begin(
     raising: Sequence[Any], quiet: Sequence[Any], relation: Relation, raises: Raises
 ) -> Iterator[Proposal]:
-    """Yield pairs of neighbours such that the mechanism gives outputs for one input, and always
-    raises an exception for the other: at most one pair for each dataset in `raising`.
+    """Yield pairs such that the mechanism gives outputs for one input, and always raises an
+    exception for the other: at most one pair for each dataset in `raising`.
 
     Make a path of neighbours from a dataset that gives outputs to a dataset that raises. At some
     step of the path, the exceptions begin: this step is a leak. Bisection finds it with few draws.
     The first path to a list adds its records one by one (or user by user), if neighbours differ in
-    size. Other paths replace one record after the other. If inputs are vectors of query answers,
-    the step is bisected further: the two vectors move closer together until they are neighbours.
+    size. Other paths replace one record after the other. Of query answers, the step is bisected
+    further: the two vectors move closer together until they are neighbours.
 
     raising: datasets for which the mechanism raises.
     quiet: datasets for which the mechanism gives outputs.
-    raises: function that returns whether the mechanism raises for a dataset; None if that is
-    unknown.
+    raises: whether the mechanism raises for a dataset; None if that is unknown.
     """
     for dataset in raising:
         for path in _paths(dataset, quiet, relation):

@@ -1,5 +1,4 @@
-"""Trials of a pair of inputs: estimate how much it leaks, and confirm a clear leak with new
-draws."""
+"""Trials of a pair: estimate how much it leaks, and confirm a clear leak with new draws."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.levels.candidates import Candidate, Scorer
 from dpaudit.levels.level_map import IntArray
 from dpaudit.levels.rule_tables import evidence_of, guesses_of, largest, predicted_growth
-from dpaudit.searching.settings import SearchSettings
+from dpaudit.searching.search_settings import SearchSettings
 from dpaudit.searching.trials import (
     LUCK,
     MIN_DRAWS,
@@ -73,9 +72,9 @@ class Judge:
     """Estimates from draws how much a pair of inputs leaks.
 
     spec: audit that follows the search. A leak counts only if it refutes the claim of this audit.
-    is_of_answers: whether the inputs are vectors of query answers. Pairs of vectors are compared by
-    a predicted bound with a small safety margin. Pairs of datasets have bounds that vary more, so
-    their margin is larger: then more pairs are tied, and the simplest of them wins.
+    is_of_answers: whether inputs are query answers. Their bound is predicted with a small safety
+        margin. Bounds for datasets vary more, so their margin is larger: then more pairs are tied,
+        and the simplest of them wins.
     """
 
     def __init__(self, spec: AuditSpec, drawing: Drawing, *, is_of_answers: bool) -> None:
@@ -89,11 +88,9 @@ class Judge:
         self._known: dict[tuple[Any, ...], _Estimates] = {}
 
     def tried(self, contender: Contender, draws: int, *, thorough: bool) -> Contender:
-        """Make draws until each input of a pair has `draws` draws. Return the pair with estimates
-        of its leak from these draws, with which its events are chosen, too. Raises MechanismError.
-
-        thorough: True to use all scorers; False to use only the fast ones, as in a first round.
-        """
+        """Return the pair with estimates from `draws` draws of each input, with which its events
+        are chosen, too. A first round, not `thorough`, uses only the fast scorers. Raises
+        MechanismError."""
         return self._judged(
             contender, draws, self._scorers if thorough else _QUICK, self._estimated
         )
@@ -154,7 +151,7 @@ class Judge:
             paired(contender.d1, contender.d2, half),
             paired(contender.d1, contender.d2, draws, half),
         )
-        counts: dict[tuple[int, int, str], _Guesses] = {}
+        counts: dict[tuple[int, int, str], _HeldOutGuesses] = {}
         bounds: dict[tuple[int, int, str], float] = {}
         for learning, counted in (parts, parts[::-1]):
             for number, scorer in enumerate(scorers):
@@ -166,7 +163,7 @@ class Judge:
                     reached = levels(counted.outcomes)
                     for key, best in ((likely, self._growth(candidate)[1]), (lasting, rule)):
                         guesses = guesses_of(best, levels.levels)[reached]
-                        counts.setdefault(key, _Guesses()).add(guesses, counted.is_d1)
+                        counts.setdefault(key, _HeldOutGuesses()).add(guesses, counted.is_d1)
         if not counts:
             return replace(estimates, evidence=0.0)
         evidence = {key: guesses.evidence(self._points) for key, guesses in counts.items()}
@@ -187,7 +184,7 @@ class Judge:
         return float(bounds.max()), largest(bounds)
 
 
-class _Guesses:
+class _HeldOutGuesses:
     """Right and wrong guesses of rules about draws with which they were not chosen."""
 
     def __init__(self) -> None:
@@ -229,12 +226,11 @@ def _are_certain(selection: SelectionDraws) -> bool:
 class Confirming:
     """Tries pairs of inputs, and confirms that they leak.
 
-    pairs: keys of the tried pairs that the report counts. The key of a pair is (number of d1,
-    number of d2); each input of the search has a number.
-    enough: evidence, in nats, from which a leak counts as clear.
+    pairs: keys of the tried pairs that the report counts.
+    enough: evidence from which a leak counts as clear.
     claimed: claimed ε at the δ for which estimates are made.
     is_found: whether a pair has leaked clearly, and again in new draws, since the caller last set
-    this field to False. It stays False if the mechanism makes many draws in one call.
+        this field to False. It stays False if the mechanism makes many draws in one call.
     """
 
     def __init__(
@@ -261,23 +257,18 @@ class Confirming:
 
     @property
     def refusals(self) -> list[str]:
-        """Error messages of the tried pairs that gave no outputs, in the order of the trials. Only
-        pairs that the report counts are included."""
+        """Error messages of the pairs in `pairs` without outputs, in the order of the trials."""
         return [words for key, words in self._refused.items() if key in self.pairs]
 
     def measured(self, contender: Contender, draws: int) -> Contender:
-        """Return a pair with its estimates after the last round, with `draws` draws of each
-        input."""
+        """Return a pair with its estimates after the last round, from `draws` draws per input."""
         return self.tried(contender, draws, 1, is_last=True)
 
     def tried(
         self, contender: Contender, draws: int, number: int, *, is_last: bool = False
     ) -> Contender:
-        """Return a proposed pair with its estimates after a trial with `draws` draws of each input.
-
-        number: index of the round of trials, from 0.
-        is_last: whether events are chosen and measured on different draws (`Judge.measured`).
-        """
+        """Return a pair with its estimates after a trial with `draws` draws of each input in the
+        round `number`, from 0; in the last round, as `Judge.measured` does."""
         if contender.proposal.inside or self.settings.outside:
             self.pairs.add(contender.key)
         try:
@@ -317,8 +308,8 @@ class Confirming:
         return not _types_in(wrong) <= _types_in(counterpart) | self._usual_types
 
     def always_raises(self, dataset: Any) -> bool | None:
-        """Return whether the mechanism raises an exception in each of a few draws for a dataset;
-        None if no draw can be made, so that the answer is unknown."""
+        """Return whether the mechanism raises in each of a few draws for a dataset; None if
+        unknown, since no draw can be made."""
         entry = self.inputs.of(dataset)
         for variant in filter(None, (entry, entry and self.inputs.alone(entry))):
             try:
@@ -343,17 +334,13 @@ class Confirming:
         return sorted(contenders, key=lambda contender: contender.rank(self.enough), reverse=True)
 
     def is_over(self) -> bool:
-        """Return whether to end a round of trials early.
-
-        A round ends when time is up. If the mechanism is called once for each draw, which may be
-        slow, the round also ends when a pair has leaked clearly and new draws have confirmed it.
-        """
+        """Return whether to end a round of trials early: when time is up or, if the mechanism is
+        called once for each draw, which may be slow, when a confirmed pair has leaked clearly."""
         return self.budget.is_out_of_time() or self.is_found
 
     def is_clear(self, contender: Contender) -> bool:
-        """Return whether a tried pair leaks clearly: its draws give enough evidence against the
-        claim (at least `enough`, in nats, or less after the last round), and its estimate of ε is
-        above the claimed ε."""
+        """Return whether a tried pair leaks clearly: its evidence is at least `enough`, or less
+        after the last round, and its estimate of ε is above the claimed ε."""
         # The best of many scores may have large evidence by luck alone. So the estimate of ε must
         # also be above the claim. Evidence of the last round owes nothing to the choice of a score.
         margin = 0.0 if math.isnan(contender.upper) else _EVIDENCE_MARGIN - _MEASURED_MARGIN
@@ -361,10 +348,8 @@ class Confirming:
 
     def is_sure(self, contender: Contender) -> bool:
         """Return whether the leak of a tried pair is clear in its draws, and again in new draws.
-
         The best of many pairs may have had lucky draws. Without this check, a lucky pair would end
-        the search before it tries pairs outside the space, and hide their real leaks.
-        """
+        the search before it tries pairs outside the space, and hide their real leaks."""
         if not self.is_clear(contender):
             return False
         # A pair that has got more draws is checked with more draws, too.
@@ -381,10 +366,9 @@ class Confirming:
         return self._confirmed[key]
 
     def needed(self, contender: Contender) -> int:
-        """Return the number of new draws of each input that a check of a leak needs. With this
-        number, the expected evidence is twice the evidence that counts as clear. The number is at
-        least `MIN_FIRST_DRAWS`, but at most twice the draws of each input that the pair has had.
-        """
+        """Return the number of new draws of each input that a check of a leak needs: its expected
+        evidence is twice `enough`. It is at least `MIN_FIRST_DRAWS`, but at most twice the draws of
+        each input that the pair has had."""
         past_draws = contender.draws // 2
         needed = math.ceil(past_draws * 2 * self.enough / max(contender.evidence, 1e-9))
         return min(2 * past_draws, max(MIN_FIRST_DRAWS, needed))

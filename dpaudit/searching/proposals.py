@@ -1,5 +1,4 @@
-"""Propose pairs of neighbours that are worth a trial: pairs with unusual values, pairs of vectors
-that follow a pattern (such as "one above": one entry is larger on d2), and random pairs."""
+"""Propose pairs that are worth a trial: with edges, patterns of query answers, and random ones."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from dpaudit.searching.relations import Ingredients, Relation
 from dpaudit.searching.relations.relation import Pairs
 from dpaudit.searching.relations.users import allowed
 from dpaudit.searching.space import Space, identity, strategies
-from dpaudit.searching.spaces.own import Own
+from dpaudit.searching.spaces.user_spaces import Own
 
 Origin = Literal["bound", "edge", "extreme", "pattern", "random", "raising"]
 
@@ -49,7 +48,6 @@ class Proposal:
     """Two neighbouring inputs, in plain Python.
 
     why: short description, such as "the added record is NaN".
-    origin: method that proposed the pair, such as "edge", "pattern" or "random".
     inside: whether both inputs lie in the space.
     """
 
@@ -61,22 +59,15 @@ class Proposal:
 
 
 def proposals(relation: Relation, *, seed: int, inside_only: bool = False) -> Iterator[Proposal]:
-    """Yield proposed pairs of neighbours, each pair once: first all pairs that are not random
-    (`catalogue`), then random pairs, until no new pairs are drawn.
-
-    seed: seed of the random pairs.
-    inside_only: whether to leave out inputs outside the space.
-
-    Raises DatasetError if no two inputs are neighbours, or if the code of a user's own space or
-    relation fails. Raises MissingLibrary if random pairs are needed and Hypothesis is not
-    installed.
-    """
+    """Yield proposed pairs, each once: first the catalogue, then random pairs; `inside_only` leaves
+    out inputs outside the space. Raises DatasetError if no two inputs are neighbours, or if a
+    user's code fails; MissingLibrary if random pairs need Hypothesis."""
     relation.check_possible()
     return _proposals(relation, seed, inside_only)
 
 
 def _proposals(relation: Relation, seed: int, inside_only: bool) -> Iterator[Proposal]:
-    unseen = _Unseen(relation, inside_only)
+    unseen = _NewPairs(relation, inside_only)
     is_any = False
     for proposal in _catalogue(unseen):
         is_any = True
@@ -97,23 +88,20 @@ def _proposals(relation: Relation, seed: int, inside_only: bool) -> Iterator[Pro
 
 def catalogue(relation: Relation, *, inside_only: bool = False) -> Iterator[Proposal]:
     """Yield the proposed pairs that are not random: pairs at edges, pairs with as many records as
-    possible, and patterns of query answers.
-
-    inside_only: whether to leave out inputs outside the space.
-    """
+    possible, and patterns. `inside_only` leaves out inputs outside the space."""
     relation.check_possible()
-    yield from _catalogue(_Unseen(relation, inside_only))
+    yield from _catalogue(_NewPairs(relation, inside_only))
 
 
 def at_bounds(relation: Relation) -> Iterator[Proposal]:
     """Yield the pairs of the smallest datasets, with records at the bounds, such as [0] and [1].
     All of them lie inside the space."""
-    return _Unseen(relation, inside_only=True).of(relation.bound_pairs, "bound")
+    return _NewPairs(relation, inside_only=True).of(relation.bound_pairs, "bound")
 
 
 def kind_outside(proposal: Proposal, space: Space) -> Outside:
-    """Return the kind of the values by which a pair lies outside the space. If there are several
-    kinds, return the first one in the order of `Outside`."""
+    """Return the kind of the values by which a pair lies outside the space; of several kinds, the
+    first in the order of `Outside`."""
     kinds = {
         _kind(value)
         for dataset in (proposal.d1, proposal.d2)
@@ -143,7 +131,7 @@ def _values_outside(dataset: Any, space: Space) -> Iterator[Any]:
             yield record
 
 
-class _Unseen:
+class _NewPairs:
     """Makes a `Proposal` of each pair of neighbours that was not proposed before."""
 
     def __init__(self, relation: Relation, inside_only: bool) -> None:
@@ -176,7 +164,7 @@ class _Unseen:
                 yield proposal
 
 
-def _catalogue(unseen: _Unseen) -> Iterator[Proposal]:
+def _catalogue(unseen: _NewPairs) -> Iterator[Proposal]:
     relation = unseen.relation
     # Pairs of query answers that follow a pattern, such as `one above`, are made before the edges.
     # A pair that is both then counts as a pattern and is always kept: patterns are known to find
@@ -208,8 +196,7 @@ def parts(dataset: Any) -> list[Any]:
 
 
 def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
-    """Yield random pairs of neighbours, each pair once, until 500 draws in a row give no new pair.
-    The same seed gives the same pairs."""
+    """Yield random pairs, each once, until 500 draws in a row give no new pair."""
     known: set[Hashable] = set()
     vain = 0
     words = relation.space.words()
@@ -224,8 +211,8 @@ def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
 
 
 def pair_strategy(relation: Relation) -> Any:
-    """Return a strategy of Hypothesis that draws (d1, d2): a random dataset and one of its
-    neighbours, in random order. The strategy draws None if it finds no neighbour of the dataset."""
+    """Return a strategy of Hypothesis that draws a random dataset and one of its neighbours, in
+    random order, or None if it finds no neighbour."""
     st = strategies()
     datasets, records = relation.space.strategy(), _record_strategy(relation)
     users = relation.adjacency.users

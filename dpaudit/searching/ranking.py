@@ -1,11 +1,11 @@
 """Successive halving: rounds of trials that rank pairs by what they could still exceed.
 
 Estimates from few draws mislead. So all pairs get few draws, the best eighth gets more, and so on
-(Jamieson & Talwalkar 2016). Pairs are ranked by the evidence that they exceed the claim
-(`Contender.rank`), not by the bound that they would certify now: a pair that uses all of the claim
-has the larger bound, and a pair with a leak in a rare event the larger evidence. Each kind of
-difference is halved separately, so that one pair of each kind is in the last round.
-docs/method.md explains why the audit of the best pair is valid nevertheless.
+(Jamieson & Talwalkar 2016). Pairs are ranked by their evidence (`Contender.rank`), not by the bound
+that they would certify now: a pair that uses all of the claim has the larger bound, and a pair with
+a leak in a rare event the larger evidence. Each kind of difference is halved separately, so that
+one pair of each kind is in the last round. docs/method.md explains why the audit of the best pair
+is valid nevertheless.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpaudit.searching.leak_estimates import MAX_ONE_BY_ONE, Confirming
 from dpaudit.searching.proposals import Proposal, parts
 from dpaudit.searching.relations import Relation
 from dpaudit.searching.space import identity
-from dpaudit.searching.spaces.own import Own
+from dpaudit.searching.spaces.user_spaces import Own
 from dpaudit.searching.trials import (
     INPUTS_PER_PAIR,
     MAX_FIRST_DRAWS,
@@ -58,13 +58,9 @@ class Ranking:
     def halved(
         self, contenders: Sequence[Contender], share: float, *, to_last: bool = False
     ) -> list[Contender]:
-        """Return the given pairs after rounds of trials, best first: pairs that stayed longer come
-        before those that were dropped earlier. If the budget is too small for all pairs, random
-        pairs and pairs with unusual values are left out.
-
-        share: share of the search's draws that the rounds may spend.
-        to_last: whether to leave the last round to `last_round`.
-        """
+        """Return the pairs after rounds of trials, best first: pairs that stayed longer come first.
+        If the budget is too small for all pairs, random pairs and pairs with edges are left out.
+        `to_last` leaves the last round to `last_round`."""
         if not contenders:
             return []
         self._confirming.is_found = False
@@ -94,19 +90,16 @@ class Ranking:
         return [*self._confirming.ranked(standing), *dropped]
 
     def merged(self, ranked: list[Contender], additions: list[Contender]) -> list[Contender]:
-        """Return two lists of tried pairs as one, best first: pairs with many draws by rank, then
-        the others by rank."""
+        """Return two lists of tried pairs as one, by rank, those with many draws first."""
         return tried_most(self._confirming.ranked([*ranked, *additions]))
 
     def last_round(self, ranked: list[Contender], beyond: float) -> list[Contender]:
-        """Return the given pairs, best first, after the last round: one pair of each kind, and the
-        next best pairs, get equally many draws. Their events are chosen on one half of these draws
-        and measured on the other (`Confirming.measured`). Of query answers, the better half is
-        measured again with more draws.
+        """Return tried pairs, best first, after the last round: one pair of each kind, and the next
+        best pairs, get equally many draws, on which they are `Confirming.measured`. Of query
+        answers, the better half is measured again with more draws.
 
-        ranked: tried pairs, best first.
-        beyond: share of the search's draws that the round may spend in addition to what is left. A
-            negative share reserves draws for other pairs.
+        beyond: share that the round may spend in addition to what is left. A negative share
+            reserves draws for other pairs.
         """
         is_of_answers = self._relation.is_of_answers
         left = (_FINAL_SHARE + beyond) * self._budget.draws - self._drawing.draws
@@ -216,8 +209,8 @@ def kind_of(proposal: Proposal, relation: Relation, bounds: Set[Hashable]) -> tu
 
 
 def tried_most(ranked: list[Contender]) -> list[Contender]:
-    """Return all given pairs, reordered: first the pairs with at least half of the largest number
-    of draws, then the others, whose bounds are more likely to be luck."""
+    """Return the pairs reordered: first those with at least half of the largest number of draws,
+    then the others, whose bounds are more likely to be luck."""
     max_draws = max((contender.draws for contender in ranked), default=0)
     return sorted(ranked, key=lambda contender: 2 * contender.draws < max_draws)
 

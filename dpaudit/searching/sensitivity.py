@@ -1,8 +1,6 @@
-"""Search for inputs whose answers differ by more than the sensitivity that a function claims.
-
-A search for a leak and this search both look for two neighbouring inputs. This search maximizes the
-distance between the answers of a function without noise, so it makes no draws.
-"""
+"""Search for inputs whose answers differ by more than the sensitivity that a function claims. This
+search maximizes the distance between the answers of a function without noise, so it makes no
+draws."""
 
 from __future__ import annotations
 
@@ -25,11 +23,11 @@ from dpaudit.errors import DatasetError, MechanismError, Name, TargetError, Usag
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.inputs.values import FORMS, resolved
 from dpaudit.outcomes import Raised
-from dpaudit.searching.climbing import Pair, Pool, climbed, key, of_every_size
+from dpaudit.searching.climbing import Pair, RecordPool, climbed, key, of_every_size
 from dpaudit.searching.distances import (
     NORMS,
     RECORDS,
-    Answers,
+    AnswerCache,
     Distance,
     as_rows,
     metric,
@@ -39,12 +37,12 @@ from dpaudit.searching.distances import (
 from dpaudit.searching.drawing import look_at_random
 from dpaudit.searching.proposals import catalogue, pair_strategy
 from dpaudit.searching.relations import Relation, relation_on
-from dpaudit.searching.settings import check_where, formed, invalid
+from dpaudit.searching.search_settings import check_where, formed, invalid
 from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.snippets import snippet
 from dpaudit.searching.space import Space
 from dpaudit.searching.spaces import parse_space
-from dpaudit.searching.timeouts import Ended, Limit
+from dpaudit.searching.timeouts import Limit, SearchEnded
 from dpaudit.targets.construction import functions, source_of
 from dpaudit.targets.parameters import NONE, Calling, calling
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
@@ -280,11 +278,8 @@ def searched(
     time: float = SECONDS,
     check: Callable[[], None] = lambda: None,
 ) -> SensitivityResult:
-    """Search for the sensitivity of the function that `target` describes, and return the result.
-
-    check: function that is called before each pair. It may raise an exception to end the search.
-    The other arguments are the arguments of `sensitivity`.
-    """
+    """Search for the sensitivity of the function that `target` describes, with the arguments of
+    `sensitivity`. `check`, called before each pair, may raise an exception to end the search."""
     if (parsed := parse_adjacency(adjacency)) is None:
         raise UsageError(
             Name("adjacency"),
@@ -300,8 +295,10 @@ def searched(
     form_of(parsed_space.usual())  # raises DatasetError if datasets cannot take the form
     read = plain_records if norm == RECORDS else plain_numbers
     with _function(target) as function, warnings.catch_warnings():
-        answers = Answers(function, read, target.name, form_of)
-        search = _Search(answers, relation, metric(norm, parsed.kind), limit, time, check)
+        answers = AnswerCache(function, read, target.name, form_of)
+        search = _SensitivitySearch(
+            answers, relation, metric(norm, parsed.kind), limit, time, check
+        )
         # Hide the warnings of the function, such as overflow warnings: extreme inputs provoke them.
         warnings.simplefilter("ignore")
         with nullcontext() if elsewhere else Watch.without_timeout().calls(target.name, answers):
@@ -382,21 +379,19 @@ def _check_calling(how: Calling, target: Target) -> None:
         )
 
 
-class _Search:
-    """A search for pairs of inputs whose answers differ by more than the claimed sensitivity, with
-    its results so far.
+class _SensitivitySearch:
+    """A search for pairs whose answers differ by more than the claimed sensitivity, with its
+    results so far.
 
-    exceeding: maps (whether both inputs lie in the set of possible inputs, kind of difference) to
-    (pair, distance), for one pair whose distance exceeds the claim. A kind is "distance" (of
-    numbers), "infinite" (other shape, NaN or infinity) or "raises" (an exception for only one
-    input).
-    tried: maps the origin of pairs, such as "random", to the number of pairs that were compared.
+    exceeding: maps (whether both inputs lie in the space, `Witness.kind`) to (pair, distance), for
+        one pair whose distance exceeds the claim.
+    tried: the number of pairs that were compared, by origin.
     raised: number of pairs for which the function raises an exception on both inputs.
     """
 
     def __init__(
         self,
-        answers: Answers,
+        answers: AnswerCache,
         relation: Relation,
         measure: Callable[[Any, Any], Distance],
         claimed: float,
@@ -416,7 +411,7 @@ class _Search:
 
     def run(self, seed: int, *, inside_only: bool) -> None:
         """Compare answers; for random pairs only if no distance inside exceeds the claim."""
-        relation, pool = self._relation, Pool(self._relation)
+        relation, pool = self._relation, RecordPool(self._relation)
         try:
             for proposal in catalogue(relation, inside_only=inside_only):
                 self._look(Pair(proposal.d1, proposal.d2), proposal.inside, "catalogue")
@@ -427,10 +422,10 @@ class _Search:
             self._climb(pool)
             if (True, "distance") not in self.exceeding:
                 self._look_at_random(seed)
-        except Ended:
+        except SearchEnded:
             self.notes.append(_OVER)
 
-    def _climb(self, pool: Pool) -> None:
+    def _climb(self, pool: RecordPool) -> None:
         """Compare pairs made by hill climbing from the pairs inside with the largest distances."""
         for _, start in sorted(self._starts, key=lambda entry: -entry[0])[:_CLIMBING_STARTS]:
             climb = Limit(trials=_MAX_CLIMBED // _CLIMBING_STARTS)
@@ -443,7 +438,7 @@ class _Search:
 
             try:
                 climbed(start, pool, score)
-            except Ended:
+            except SearchEnded:
                 if self._limit.is_over():
                     raise
 

@@ -1,10 +1,9 @@
 """Shrinking: make a pair of inputs that violates a claim as small as possible, while it still
 violates the claim.
 
-Hypothesis can only shrink an example that it has generated itself. Most pairs of a search have
-another origin, so this module has its own implementation. It is greedy and deterministic, like
-delta debugging (Zeller & Hildebrandt 2002), which drops half of a failing input, then a quarter,
-and so on.
+Hypothesis can only shrink an example that it has generated itself, and most pairs have another
+origin. This implementation is greedy and deterministic, like delta debugging (Zeller & Hildebrandt
+2002), which drops half of a failing input, then a quarter, and so on.
 """
 
 from __future__ import annotations
@@ -50,14 +49,12 @@ def shrunk(
     most_tries: int = MAX_TRIES,
     keeps_size: bool = False,
 ) -> tuple[Any, Any]:
-    """Make a pair as small as possible while `violates` holds for it, and return it. The records
-    are reduced to as few as possible, then the values are made as simple as possible.
+    """Return a pair with as few records, then as simple values, as possible for which `violates`
+    holds, as it must for the given pair.
 
     Every pair that is tried consists of neighbours. A pair inside the space is not replaced by a
     pair outside, and no dataset gets more records.
 
-    violates: function that returns whether a pair violates the claim. It must hold for the given
-    pair.
     most_tries: largest number of calls of `violates`.
     keeps_size: whether the number of records must stay the same.
     """
@@ -72,11 +69,7 @@ def shrunk(
 
 
 class _Shrinking:
-    """State of one shrinking.
-
-    known: texts of the pairs that were tried.
-    left: number of tries that remain.
-    """
+    """State of one shrinking: the texts of the pairs tried, and the number of tries left."""
 
     def __init__(
         self, relation: Relation, violates: Callable[[Any, Any], bool], most_tries: int

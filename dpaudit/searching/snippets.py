@@ -52,11 +52,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str | None) -> str:
-    """Return a Python program that calls a function on two datasets and prints both answers.
-
-    form: data type to which the program converts the datasets, such as `pandas`. None for plain
-    Python.
-    """
+    """Return a program that prints the answers of a function for two datasets in a form."""
     lines, call = _importing(target)
     lines = [*lines, *imports(form, d1, d2)]
     columns = columns_of(d1, d2)
@@ -69,21 +65,16 @@ def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str
 
 
 def columns_of(*datasets: Any) -> list[str]:
-    """Return the column names of the first row that occurs in any of the datasets; [] if no dataset
-    has a row with columns. The caller uses these names for all datasets, since a table without rows
-    does not show its columns."""
+    """Return the column names of the first row with columns in any of the datasets, else []. A
+    table without rows does not show its columns, so the caller uses these for all datasets."""
     rows = (row for data in datasets if isinstance(data, list) for row in data)
     return list(next((row for row in rows if isinstance(row, Mapping)), {}))
 
 
 def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
-    """Return a table as the argument that the constructor of an array or data frame takes: a list
-    of rows for an array, a mapping from column to list of values for a data frame.
-
-    form: `array` (or `numpy`, the same), `pandas` or `polars`. If it is None, return the dataset
-        unchanged.
-    columns: names of the columns, in order.
-    """
+    """Return a table, with its column names in order, as the argument that a constructor takes: a
+    list of rows for an array, a mapping from column to list of values for a data frame; the dataset
+    itself for plain Python."""
     is_table = isinstance(dataset, list) and all(
         isinstance(row, dict) and row.keys() >= set(columns) for row in dataset
     )
@@ -95,13 +86,9 @@ def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
 
 
 def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
-    """Return a Python expression, such as `pd.DataFrame({"age": [36]})`, that makes a dataset of a
-    data type. Its value equals the argument with which the search called the function.
-
-    form: `array` or `numpy` for a NumPy array, `pandas` or `polars` for a data frame. None for
-        plain Python.
-    columns: names of the columns of a table, in order.
-    """
+    """Return a Python expression, such as `pd.DataFrame({"age": [36]})`, for a dataset, with its
+    column names in order, in a form. Its value equals the argument with which the search called the
+    function."""
     if form in ARRAYS and columns and dataset == []:
         return f"np.empty((0, {len(columns)}))"
     plain = as_python(as_given(dataset, form, columns))
@@ -109,8 +96,7 @@ def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
 
 
 def imports(form: str | None, *datasets: Any) -> list[str]:
-    """Return the import lines that the expressions made by `in_form` need, such as `import pandas
-    as pd`."""
+    """Return the import lines, such as `import pandas as pd`, that `in_form` needs."""
     lines = [] if form is None else [_FORMS[form][0]]
     uses_dates = any("datetime." in as_python(data) for data in datasets)
     return [*lines, *(["import datetime"] if uses_dates else [])]

@@ -1,9 +1,5 @@
-"""The interface of a space: the set of values that an input of a mechanism may have.
-
-An *edge* is a value at which mechanisms often have bugs: a bound, NaN, an empty list, a value just
-outside the space. Each kind of space is one class in `spaces/`, with its edges and its notation. A
-new kind needs a module and one line in `spaces/__init__.py`.
-"""
+"""The interface of a space. Each kind of space is one class in `spaces/`, with its edges and its
+notation. A new kind needs a module and one line in `spaces/__init__.py`."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ class MissingLibrary(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A value at which bugs are likely, such as a bound or NaN.
+    """An edge of a space.
 
     words: description, such as "the upper bound".
     inside: whether the value lies in the space.
@@ -55,14 +51,13 @@ class Space(ABC):
     word: ClassVar[str]
 
     @classmethod
-    def read(cls, line: Line) -> Self:
-        """Read the description of a space from a line, without its first word, which the caller has
-        read. Return the space."""
+    def read(cls, line: DescriptionReader) -> Self:
+        """Read the description of a space from a line, after its first word."""
         return cls()
 
     def words(self) -> str:
-        """Return the description of the space in the notation of users, such as `number in [0, 1]`.
-        `parse_space` makes an equal space from it."""
+        """Return the description of the space in the notation of users, such as `number in [0, 1]`,
+        from which `parse_space` makes an equal space."""
         return self.word
 
     @abstractmethod
@@ -72,13 +67,11 @@ class Space(ABC):
     @property
     @abstractmethod
     def simplest(self) -> Any:
-        """The simplest value of the space. Shrinking replaces other values by values closer to
-        it."""
+        """The simplest value of the space. Shrinking moves other values closer to it."""
 
     @abstractmethod
     def all_edges(self) -> Iterator[tuple[Any, str]]:
-        """Yield (value, description) for values at which bugs are likely, inside and outside the
-        space. A value may occur twice."""
+        """Yield (value, description) for edges inside and outside the space, maybe twice."""
 
     @abstractmethod
     def simpler(self, value: Any) -> Iterator[Any]:
@@ -93,32 +86,27 @@ class Space(ABC):
         return self.simplest
 
     def spread(self, number: int) -> list[Any]:
-        """Return `number` values at which bugs are unlikely. They differ, unless the space has too
-        few different values."""
+        """Return `number` values at which bugs are unlikely; if possible, different ones."""
         values = self.all_values() or [self.simplest]
         return [values[i % len(values)] for i in range(number)]
 
     def edges(self) -> Iterator[Edge]:
-        """Yield the values at which bugs are likely, each value once: values inside the space, then
-        values outside."""
+        """Yield the edges, each value once: values inside the space, then values outside."""
         edges = [Edge(value, words, self.contains(value)) for value, words in self.all_edges()]
         edges.sort(key=lambda edge: not edge.inside)
         return distinct(edges, key=lambda edge: edge.value)
 
     def extremes(self) -> tuple[Any, Any]:
-        """Return (low, high), a low value and a high value of the space. These are its bounds, if
-        it has bounds."""
+        """Return (low, high), a low and a high value of the space: its bounds, if it has bounds."""
         low, high = self.spread(2)
         return low, high
 
     def all_values(self) -> list[Any] | None:
-        """Return the list of all values of the space; None if it has more than 30 values, or
-        infinitely many."""
+        """Return all values of the space; None if it has more than 30 values."""
         return None
 
     def is_label(self) -> bool:
-        """Return whether values are labels, such as city names. Records with the same label form a
-        group."""
+        """Return whether values are labels, such as city names, which group records."""
         return False
 
     def is_numeric(self) -> bool:
@@ -126,13 +114,11 @@ class Space(ABC):
         return False
 
     def least_step(self) -> float:
-        """Return the smallest difference between two different numbers of the space, such as 1.0
-        for integers; 0.0 for real numbers."""
+        """Return the smallest difference of numbers of the space: 1.0 for integers, else 0.0."""
         return 0.0
 
     def clamped(self, value: Any) -> Any:
-        """Return a copy of a value in which every number beyond a bound is replaced by that
-        bound."""
+        """Return a copy of a value in which a bound replaces every number beyond it."""
         return value
 
     def present(self) -> Space:
@@ -140,13 +126,12 @@ class Space(ABC):
         return self
 
     def of_record(self) -> Space:
-        """If values are lists of records, return the space of one record. Otherwise, return
-        `self`."""
+        """Return the space of one record if values are lists of records, otherwise `self`."""
         return self
 
     def by_column(self) -> Mapping[str, Space]:
-        """If values are records with columns, or lists of such records, return a mapping from the
-        name of a column to the `Space` of this column; else an empty mapping."""
+        """Return the space of each column if values are records with columns, or lists of such
+        records; else an empty mapping."""
         return {}
 
 
@@ -156,8 +141,8 @@ _PLAIN = frozenset({int, str, bool, type(None)})
 
 
 def identity(value: Any) -> Hashable:
-    """Return a key by which values are compared: equal values have equal keys. NaN equals NaN; −0.0
-    differs from 0.0, and 1 differs from True and from 1.0."""
+    """Return a key by which values are compared. NaN equals NaN; −0.0 differs from 0.0, and 1
+    differs from True and from 1.0."""
     value_type = type(value)
     kind = value_type.__name__
     if value_type in _PLAIN:
@@ -176,11 +161,7 @@ def identity(value: Any) -> Hashable:
 
 
 def distinct(values: Iterable[_T], key: Callable[[_T], Any] | None = None) -> Iterator[_T]:
-    """Yield values, without those that are equal to an earlier value.
-
-    key: function that returns the part of a value by which it is compared. None to compare whole
-    values.
-    """
+    """Yield values, without those that are equal to an earlier value, by `key` if it is given."""
     known: set[Hashable] = set()
     for value in values:
         if (value_key := identity(value if key is None else key(value))) not in known:
@@ -189,8 +170,7 @@ def distinct(values: Iterable[_T], key: Callable[[_T], Any] | None = None) -> It
 
 
 def strategies() -> Any:
-    """Import Hypothesis, which is optional, and return its module `hypothesis.strategies`. Raises
-    MissingLibrary."""
+    """Return the module `hypothesis.strategies`. Raises MissingLibrary if it is not installed."""
     try:
         import hypothesis.strategies
     except ImportError as error:
@@ -202,8 +182,7 @@ def strategies() -> Any:
 
 
 class NotUnderstood(Exception):
-    """Raised if the description of a space has a mistake. The message names the wrong part and the
-    reason."""
+    """Raised for a mistake in the description of a space, with the wrong part and the reason."""
 
     code = "space-invalid"
 
@@ -216,8 +195,8 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of the description of a space, such as `number in [0, 1]`: a word, a mark (such as a
-    bracket), a quoted text or an import path.
+    """A token of the description of a space: a word, a mark (such as a bracket), a quoted text or
+    an import path.
 
     kind: "word", "mark", "text" (quoted) or "own" (import path).
     end: index in the description after the last character of the token.
@@ -228,8 +207,8 @@ class Token:
     end: int
 
     def unquoted(self) -> str:
-        """Return the text of the token; without its quotes if it is a quoted text. Raises
-        NotUnderstood for a text in double quotes that is not a valid string of JSON."""
+        """Return the text of the token, without quotes. Raises NotUnderstood for a text in double
+        quotes that is not a valid string of JSON."""
         if self.kind != "text":
             return self.text
         if self.text[0] == '"':
@@ -240,13 +219,9 @@ class Token:
         return re.sub(r"\\(.)", r"\1", self.text[1:-1])
 
 
-class Line(ABC):
-    """Reads the description of a space token by token. The description is one line, such as `list
-    of number in [0, 1]`. Methods raise NotUnderstood if it is invalid.
-
-    base: folder in which files of import paths are looked for, after the working directory. None
-        for the working directory alone.
-    """
+class DescriptionReader(ABC):
+    """Reads the one-line description of a space token by token, such as `list of number in [0, 1]`.
+    Relative import paths are looked for in `base`, too. Methods raise NotUnderstood."""
 
     def __init__(self, text: str, base: Path | None) -> None:
         self.text, self.base = text, base
@@ -255,8 +230,7 @@ class Line(ABC):
 
     @abstractmethod
     def space(self) -> Space:
-        """Read the description of a space, such as `list of number in [0, 1]`, from the next tokens
-        of the line. Return the space."""
+        """Read the description of a space from the next tokens of the line."""
 
     @property
     def next(self) -> Token | None:
@@ -278,19 +252,14 @@ class Line(ABC):
         return is_there
 
     def take(self, text: str, expected: str | None = None) -> None:
-        """Move past the next token if it is the word or mark `text`; otherwise raise NotUnderstood.
-
-        expected: description of the token for the message. None to show `text` itself.
-        """
+        """Move past the next token if it is the word or mark `text`; otherwise raise NotUnderstood,
+        whose message shows `expected` or, if it is None, `text`."""
         if not self.skip(text):
             raise self.wrong(expected or repr(text), (text,))
 
     def token(self, expected: str, *kinds: str) -> Token:
-        """Return the next token, and move past it.
-
-        expected: description of the token, for the error message.
-        kinds: allowed kinds of tokens. If none is given, every kind is allowed.
-        """
+        """Return the next token, and move past it. Its kind must be one of `kinds`, if any are
+        given; `expected` describes it in the error message."""
         token = self.next
         if token is None or (kinds and token.kind not in kinds):
             raise self.wrong(expected)
@@ -298,12 +267,9 @@ class Line(ABC):
         return token
 
     def items(self, opening: str, closing: str, expected: str) -> Iterator[None]:
-        """Read a list in brackets, such as `[a, b]`, from the next token on. Yield None before each
-        item: the caller must then read the item before it continues the iteration.
-
-        opening, closing: the brackets, such as `[` and `]`.
-        expected: description of the list, for the error message if the opening bracket is missing.
-        """
+        """Read a list in brackets, such as `[a, b]`, which an error message calls `expected`. Yield
+        None before each item: the caller must then read the item before it continues the
+        iteration."""
         self.take(opening, expected)
         while not self.skip(closing):
             yield
@@ -317,11 +283,8 @@ class Line(ABC):
         return int(self.token("").text)
 
     def wrong(self, expected: str, known: Sequence[str] = ()) -> NotUnderstood:
-        """Return the error for a wrong next token.
-
-        expected: description of the token that should stand there.
-        known: words that the user may have meant, for "did you mean".
-        """
+        """Return the error for a wrong next token, with a description of what is expected, and a
+        "did you mean" of one of the words `known`."""
         start = self.tokens[self._index - 1].end if self._index else 0
         context = f" after {shortened(self.text[:start].strip(), 40)!r}" if start else ""
         if self.next is None:
@@ -331,7 +294,7 @@ class Line(ABC):
         return NotUnderstood(f"{shown!r}{context} is not understood; expected {expected}.{near}")
 
     def back(self) -> Self:
-        """Move back by one token, so that it is read again. Return this `Line`."""
+        """Move back by one token, so that it is read again. Return this `DescriptionReader`."""
         self._index -= 1
         return self
 
@@ -354,7 +317,6 @@ _RESERVED = frozenset({"true", "false", "null", "none", "nan", "inf", "infinity"
 
 
 def quoted(text: str) -> str:
-    """Return a text in the notation in which users describe sets of possible values: without quotes
-    if it is a plain word, else as a JSON string."""
+    """Return a text in the notation of spaces: a plain word, else a JSON string."""
     is_word = _WORD.fullmatch(text) and text.lower() not in _RESERVED
     return text if is_word else json.dumps(text, ensure_ascii=False)

@@ -15,13 +15,12 @@ from dpaudit.errors import DatasetError, DpauditError
 CALL_SECONDS = 10.0
 
 
-class Ended(Exception):
+class SearchEnded(Exception):
     """Raised when a search has reached its time limit or its number of trials."""
 
 
 class Limit:
-    """A limit of a search: a number of seconds, counted from the creation of this object, and a
-    number of trials."""
+    """A limit of a search: seconds since the creation of this object, and a number of trials."""
 
     def __init__(self, seconds: float = math.inf, trials: float = math.inf) -> None:
         self._began, self._trials = time.monotonic(), trials
@@ -36,20 +35,15 @@ class Limit:
         return time.monotonic() > self._end
 
     def spend(self) -> None:
-        """Count a trial. Raises Ended if no trials are left, or if the time is up."""
+        """Count a trial. Raises SearchEnded if no trials are left, or if the time is up."""
         self._trials -= 1
         if self._trials < 0 or self.is_over():
-            raise Ended
+            raise SearchEnded
 
 
 def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | None = None) -> Any:
-    """Call a function and return its value. Raises DatasetError if the function raises an
-    exception, or if it takes longer than 10 s.
-
-    words: description of the call, for messages.
-    progress: function that returns a number that grows while the call proceeds. The 10 s start
-    again each time this number has grown. None if the call has 10 s in all.
-    """
+    """Return the value of a call, described by `words`. Raises DatasetError if it raises, or takes
+    longer than 10 s; these start again when the number that `progress` returns has grown."""
     values: list[Any] = []
     raised: list[BaseException] = []
 

@@ -1,8 +1,6 @@
-"""The draws of a search, the inputs for which they are made, and the pairs of inputs.
-
-Draws are made for one input at a time, so that they serve every pair that contains this input. They
-choose pairs and certify nothing: the audit that follows draws from other random streams.
-"""
+"""The draws of a search, the inputs for which they are made, and the pairs of inputs. Draws are
+made for one input at a time, so that they serve every pair that contains this input. They choose
+pairs and certify nothing: the audit that follows draws from other random streams."""
 
 from __future__ import annotations
 
@@ -80,12 +78,9 @@ _OF_TYPES = frozenset({"TypeError", "AttributeError"})
 
 
 class Budget:
-    """The number of draws that a search may make.
-
-    If the audit has a time limit, this is the number of draws made so far, and those that the
-    remaining time allows at the speed so far. The first call of a process, which may import modules
-    or compile code, is no part of the speed.
-    """
+    """The number of draws that a search may make. If the audit has a time limit, this is the number
+    of draws made so far, and those that the remaining time allows at the speed so far. The first
+    call of a process, which may import modules or compile code, is no part of the speed."""
 
     def __init__(self, spec: AuditSpec, drawing: Drawing) -> None:
         self._drawing = drawing
@@ -118,11 +113,8 @@ class Budget:
         return max(0, self._planned - self._drawing.draws) / max(self.speed(), 1e-9)
 
     def places(self, share: float) -> int:
-        """Return the number of pairs that can be tried. In an audit with a time limit, this is
-        `MAX_FIRST_PAIRS` (400) until `plan_by_clock` has measured the mechanism's speed.
-
-        share: share of the search's draws that the trials of these pairs may take.
-        """
+        """Return the number of pairs that can be tried with a share. In an audit with a time limit,
+        this is `MAX_FIRST_PAIRS` (400) until `plan_by_clock` has measured the mechanism's speed."""
         if self._seconds is not None and self._since is None:
             return MAX_FIRST_PAIRS
         budget = self.draws_for(share)
@@ -138,16 +130,13 @@ class Budget:
 
     def draws_for(self, share: float) -> float:
         """Return the number of pairs times draws of each input in a first round, if this round
-        makes half of the given share of the search's draws."""
+        makes half of the given share."""
         return share * self.draws / (2 * INPUTS_PER_PAIR)
 
     def plan_by_clock(self, tried: Callable[[int, int], object]) -> None:
-        """Measure the speed of the first trials, from which the number of draws is planned. It is
-        planned again with every further draw. The time limit begins here.
-
-        tried: function that makes a trial of the pair with a given index, with a given number of
-        draws of each input. The first trial is not measured, since it may import modules.
-        """
+        """Measure the speed of the first trials, from which the number of draws is planned, again
+        with every further draw. `tried` makes a trial of the pair with an index. The time limit
+        begins after the first one, which may import modules."""
         assert self._seconds is not None
         tried(0, _TIMED_DRAWS)
         self._limit = Limit(self._seconds)
@@ -189,10 +178,9 @@ class Budget:
 class Input:
     """A dataset that a search tries as an input, with the draws for it.
 
-    number: index of the dataset among all datasets that the search tries. It identifies the
-    dataset.
+    number: index among all inputs of the search, which identifies the dataset.
     is_alone: whether the mechanism is called once for each draw, although it can make a batch of
-    draws in one call.
+        draws in one call.
     """
 
     def __init__(self, number: int, dataset: Any, *, is_alone: bool = False) -> None:
@@ -221,17 +209,14 @@ class Input:
 class Contender:
     """A proposed pair of inputs, with the estimates of its latest trial.
 
-    evidence: log-likelihood of the draws minus the largest log-likelihood that the claim allows, in
-    nats.
     estimate: lower bound on ε that an audit of the pair is expected to certify; inf if the outputs
-    of the two inputs are deterministic and differ.
+        of the two inputs are deterministic and differ.
     hope: `estimate` with a smaller safety margin.
     upper: upper end of a 95 % interval of the ε of the event that tells most; NaN before the last
-    round.
+        round.
     order: position among the proposed pairs, in which simple pairs come first.
     draws: number of draws of both inputs together.
-    has_wrong_type: whether the mechanism only rejects a type of values that one of the inputs
-    contains.
+    has_wrong_type: whether the mechanism only rejects a type of values in one of the inputs.
     """
 
     proposal: Proposal
@@ -247,17 +232,15 @@ class Contender:
 
     @property
     def key(self) -> tuple[int, int]:
-        """(number of d1, number of d2). Each input of the search has a number, so this identifies
-        the pair."""
+        """(number of d1, number of d2), which identifies the pair."""
         return self.d1.number, self.d2.number
 
     def rank(self, enough: float) -> tuple[float, ...]:
         """Return a sort key that is larger for a better pair.
 
-        A pair is worse than all others if the mechanism only rejects the type of a value in one of
-        its inputs (`has_wrong_type`). Otherwise, pairs are compared by their evidence (at most
-        `enough`; below `LUCK`, it counts as none), then by whether both inputs lie in the space,
-        then by `hope`, then by simplicity.
+        A pair with `has_wrong_type` is worse than all others. Otherwise, pairs are compared by
+        their evidence (at most `enough`; below `LUCK`, it counts as none), then by whether both
+        inputs lie in the space, then by `hope`, then by simplicity.
         """
         evidence = min(self.evidence, enough)
         evidence = 0.0 if 0 <= evidence < LUCK else _rounded(evidence)
@@ -272,11 +255,7 @@ def _rounded(value: float) -> float:
 
 class Inputs:
     """The inputs of a search. `of` returns the same `Input` for all equal datasets, so that pairs
-    share draws.
-
-    unformed: why the first input that failed could not be converted to the data type in which the
-    mechanism takes datasets; "" if all inputs could be converted.
-    """
+    share draws. `unformed` says why the first input without the form could not be converted."""
 
     def __init__(self, formed: Callable[[Any], Any]) -> None:
         self._formed = formed
@@ -285,8 +264,7 @@ class Inputs:
         self.unformed = ""
 
     def of(self, dataset: Any) -> Input | None:
-        """Return the `Input` for a dataset; None if the dataset cannot be converted to the data
-        type in which the mechanism takes it."""
+        """Return the `Input` for a dataset; None if it cannot be converted to the form."""
         key = repr(dataset)
         if "..." in key or "array(" in key:  # NumPy and pandas may leave out values
             key = digest(dataset)
@@ -301,8 +279,7 @@ class Inputs:
         return self._inputs[key]
 
     def again(self, entry: Input) -> Input:
-        """Return a second `Input` for the dataset of `entry`. It starts without draws, so that its
-        draws are independent of the draws of `entry`."""
+        """Return another `Input` for the dataset of `entry`, with independent draws."""
         key = f"again {entry.number}"
         if key not in self._inputs:
             self._inputs[key] = Input(len(self._inputs), entry.dataset, is_alone=entry.is_alone)
@@ -311,8 +288,7 @@ class Inputs:
         return fresh
 
     def alone(self, entry: Input) -> Input:
-        """Return another `Input` for the dataset of `entry`. Each of its draws is made by a
-        separate call of the mechanism, even if the mechanism can make many draws in one call."""
+        """Return another `Input` for the dataset of `entry`, with one call for each draw."""
         if entry.number not in self._alone:
             self._alone[entry.number] = Input(entry.number, entry.dataset, is_alone=True)
         return self._alone[entry.number]
@@ -320,10 +296,8 @@ class Inputs:
 
 class Drawing:
     """Makes the draws of a search, for one input at a time. It is a context manager: on exit, it
-    closes the mechanism and restores the states of the random generators.
-
-    The constructor loads the mechanism, and raises the exceptions of `load_mechanism`.
-    """
+    closes the mechanism and restores the states of the random generators. The constructor loads the
+    mechanism, and raises the exceptions of `load_mechanism`."""
 
     def __init__(self, spec: AuditSpec) -> None:
         self.draws = 0
@@ -345,14 +319,12 @@ class Drawing:
 
     @property
     def has_alone(self) -> bool:
-        """Whether single calls of the mechanism are possible, although it makes a batch of draws in
-        one call."""
+        """Whether single calls are possible, although one call makes a batch of draws."""
         return self._alone is not None
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Names of the mechanism's variables that its calls have changed; empty if the mechanism
-        keeps no state from call to call."""
+        """Names of the mechanism's variables that its calls have changed."""
         return tuple(changed(self._state, kept_state(*self._mechanism.parts)))
 
     def __enter__(self) -> Self:
@@ -402,11 +374,8 @@ class Drawing:
 
 
 def one_by_one(spec: AuditSpec) -> AuditSpec | None:
-    """Return a copy of an audit that calls its mechanism once for each draw.
-
-    Return None if single calls are not possible: for compositions, for mechanisms that run in
-    another process, and if an exception of the mechanism ends the audit.
-    """
+    """Return a copy of an audit that calls its mechanism once for each draw; None for compositions,
+    for mechanisms that run in another process, and if an exception ends the audit."""
     target = spec.target
     if spec.sampling.on_error == "fail" or not isinstance(target, CallableTarget | ImportedTarget):
         return None
@@ -414,11 +383,8 @@ def one_by_one(spec: AuditSpec) -> AuditSpec | None:
 
 
 def paired(d1: Input, d2: Input, draws: int, start: int = 0) -> SelectionDraws:
-    """Return draws of each of two inputs, from index `start` to `draws`, mixed in random order.
-
-    The order is random because cross-validation makes its folds by position, and each fold needs
-    draws of both inputs.
-    """
+    """Return draws of each of two inputs, from index `start` to `draws`, mixed in random order:
+    cross-validation makes its folds by position, and each fold needs draws of both inputs."""
     outcomes = [concatenate(entry.parts).take(slice(start, draws)) for entry in (d1, d2)]
     size = draws - start
     is_d1 = np.arange(2 * size) < size

@@ -1,14 +1,9 @@
 """Anytime-valid refutation by betting against a claim (docs/method.md §4).
 
-Every draw is an output of the mechanism on d1 or on d2, and falls into a level: a bin of the
-outputs. A bettor has a belief about the input (d1 or d2) of a draw, given the level. Each draw
-multiplies the bettor's wealth by a factor that was fixed before the draw and has expectation at
-most 1 under the claim. So if the total wealth of all bettors, which starts at 1, ever reaches 1/α,
-the claim is refuted at level α (Ville 1939; Shafer 2021).
-
-`dpaudit.certificates.wealth` computes the wealth from the tally (counts per level and input), the
-beliefs and the initial shares, since the log of each bettor's wealth is linear in the tally.
-Numbers such as (4.1) refer to equations of docs/method.md.
+A bettor has a belief about the input of a draw, given the level. If the total wealth of all
+bettors, which starts at 1, ever reaches 1/α, the claim is refuted at level α (Ville 1939; Shafer
+2021). `dpaudit.certificates.wealth` computes the wealth from counts, beliefs and initial shares,
+since the log of each bettor's wealth is linear in the counts.
 """
 
 from __future__ import annotations
@@ -23,13 +18,11 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-# For δ = 0, each rule (a fixed guess of the input for each bin of the outputs) has one bettor for
-# each of these numbers. This bettor believes that the log-odds of a right guess exceed the claimed
-# ε by this number, in nats.
+# For δ = 0, each rule has one bettor for each of these numbers. This bettor believes that the
+# log-odds of a right guess exceed the claimed ε by this number, in nats.
 EXCESSES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
-# For δ > 0, each rule (a fixed guess of the input for each bin of the outputs) has one bettor for
-# each of these fractions. This bettor stakes this fraction of the largest stake that cannot make
-# its wealth negative.
+# For δ > 0, each rule has one bettor for each of these fractions. This bettor stakes this fraction
+# of the largest stake that cannot make its wealth negative.
 FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
 # With δ > 0 and at least 5 rules (`_RULES_WITH_RARE`), the last 2 rules (`_RARE_RULES`) guess only
 # at rare outputs that only one input seems to give. They get half of the initial wealth. With fewer
@@ -51,26 +44,15 @@ _MAX_LOSS = 0.95
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beliefs:
-    """Beliefs of all bettors during one round of draws, fixed before these draws.
+    """Beliefs of all bettors during one round of draws, fixed before these draws. Row i belongs to
+    the same bettor in every round. Raise ValueError for a probability outside (0, 1) or another
+    guess, since wealth won by them would prove nothing.
 
-    A bettor bets on the input, d1 or d2, of each draw, given its level (bin of the output). Row i
-    belongs to the same bettor in every round, so that all rounds need equal numbers of rows.
-
-    Parameters
-    ----------
-    posteriors : ndarray of float, shape (posterior bettors, levels)
-        For bettors with a posterior: estimated probability that a draw at a level is of d1.
-    rules : ndarray of int, shape (rules, levels)
-        For bettors on a rule: the guess of the rule at each level, 1 for d1, -1 for d2, 0 for none.
-    early : bool
-        Whether the run bets from its first draws and ends by bets alone. If True, bettors with a
-        posterior take part for any δ, and have three quarters of the initial wealth. If False, they
+    posteriors: (posterior bettors, levels), estimated Pr[d1 | level].
+    rules: (rules, levels), the guess of each rule that is bet on.
+    early: whether the run bets from its first draws and ends by bets alone. If so, bettors with a
+        posterior take part for any δ, and have three quarters of the initial wealth; if not, they
         take part only for δ = 0, and have one half of it.
-
-    Raises
-    ------
-    ValueError
-        For a probability outside (0, 1) or another guess: wealth won by them would prove nothing.
     """
 
     posteriors: FloatArray
@@ -94,23 +76,12 @@ class Beliefs:
     __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
     def log_factors(self, epsilon: float | FloatArray, delta: float) -> FloatArray:
-        """Return the log of the factor by which a draw multiplies the wealth of each bettor.
+        """Return the log of the factor by which a draw multiplies the wealth of each bettor,
+        against each of `epsilon`, (...): (..., bettors, levels, 2), the last axis for the input of
+        the draw.
 
-        Parameters
-        ----------
-        epsilon : float or ndarray of float, shape (...)
-            Claims: ε ≥ 0 in nats.
-        delta : float
-            The δ of all claims, in [0, 1).
-
-        Returns
-        -------
-        ndarray of float, shape (..., bettors, levels, 2)
-            The last axis is the input of the draw: d1, d2. Under the claim each factor has
-            expectation at most 1. Bettors with a posterior come first. For δ > 0 they have entries
-            only if the attribute `early` is true, as in a run that bets from its first draws.
-            Bettors on a rule follow, one bettor for each pair of a rule and a stake
-            (docs/method.md §4).
+        Bettors with a posterior come first, if they take part. Bettors on a rule follow, one for
+        each pair of a rule and a stake (docs/method.md §4).
         """
         claims = np.asarray(epsilon, dtype=float)
         if delta > 0 and not self.early:
@@ -126,22 +97,9 @@ class Beliefs:
 
 
 def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
-    """Return the share of the initial wealth that each bettor gets.
+    """Return the share of the initial wealth that each bettor gets, in the order of
+    `Beliefs.log_factors`: (bettors,), adding up to 1.
 
-    Parameters
-    ----------
-    beliefs : Beliefs
-        Beliefs of any round.
-    delta : float
-        The δ of the claim, in [0, 1).
-
-    Returns
-    -------
-    ndarray of float, shape (bettors,)
-        Shares, which add up to 1, in the order of `Beliefs.log_factors`.
-
-    Notes
-    -----
     If δ = 0, bettors with a posterior share one half, and bettors on a rule the other half. If
     δ > 0 and there are five rules, bettors on the last two rules share one half, and bettors on the
     first three the other half (docs/method.md §4). If bets are early, bettors with a posterior
@@ -167,80 +125,30 @@ def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
 
 
 def log_wealth(log_gains: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return the log of the total wealth of all bettors.
-
-    Parameters
-    ----------
-    log_gains : ndarray of float, shape (..., bettors)
-        Log of the product of each bettor's factors so far.
-    shares : ndarray of float, shape (bettors,)
-        Each bettor's share of the initial wealth.
-
-    Returns
-    -------
-    ndarray of float, shape (...)
-        log Σ share · exp(gain).
-
-    Notes
-    -----
-    Under the claim the probability that the wealth ever reaches 1/α is at most α. Source: Ville
-    1939; docs/method.md §4.
-    """
+    """Return the log of the total wealth, log Σ share · exp(gain), from the log gains of all
+    bettors, (..., bettors). Under the claim it ever reaches 1/α with probability at most α (Ville
+    1939)."""
     top = np.max(log_gains, axis=-1, keepdims=True)
     total = np.sum(shares * np.exp(log_gains - top), axis=-1)
     return np.asarray(top[..., 0] + np.log(total), dtype=float)
 
 
 def bound_grid(epsilon: float) -> FloatArray:
-    """Return the values of ε that the bettors bet against.
-
-    They bet against each value as if it were the claimed ε; the lower bound for ε follows from the
-    values that they refute.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claimed ε, in nats, at least 0.
-
-    Returns
-    -------
-    ndarray of float, one-dimensional
-        Values in rising order, in nats: ten from 0 to below `epsilon` (none for `epsilon` = 0),
-        `epsilon` itself, and 60 above it, up to `epsilon` + 30.
-
-    Notes
-    -----
-    Used by `epsilon_lower` (docs/method.md §4).
-    """
+    """Return the values of ε that the bettors bet against, in rising order: ten from 0 to below
+    `epsilon` (none for 0), `epsilon` itself, and 60 above it, up to `epsilon` + 30."""
     below = epsilon * np.linspace(0, 1, 11)[:-1] if epsilon > 0 else np.empty(0)
     above = epsilon + np.concatenate([[0.0], np.geomspace(0.01, 30.0, 60)])
     return np.concatenate([below, above])
 
 
 def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float) -> float:
-    """Return the lower bound for ε that follows from betting against a grid of claims.
+    """Return the lower bound for ε from betting against a rising grid: the largest grid point up to
+    which all points were rejected; 0 if the first was not. A point is rejected if the wealth
+    against it ever reached 1/alpha.
 
-    Parameters
-    ----------
-    grid : ndarray of float, shape (points,)
-        Values of ε in rising order, in nats.
-    largest_log_wealth : ndarray of float, shape (points,)
-        Log of the largest wealth so far against each value of the grid.
-    alpha : float
-        The error probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        The largest grid point, in nats, up to which all points were rejected; 0 if the first point
-        was not rejected.
-
-    Notes
-    -----
-    A point is rejected if the wealth against it has ever reached 1/alpha. All bounds that are
-    computed during a run are valid together with probability at least 1 - alpha: if a bound exceeds
-    the true ε, then the first grid point at or above the true ε was rejected, and the wealth
-    against this point is a supermartingale (docs/method.md §4).
+    All bounds that are computed during a run are valid together: if a bound exceeds the true ε,
+    then the first grid point at or above the true ε was rejected, and the wealth against this point
+    is a supermartingale (docs/method.md §4).
     """
     rejected = largest_log_wealth >= -math.log(alpha)
     until = len(grid) if rejected.all() else int(np.argmin(rejected))
@@ -328,20 +236,5 @@ def _log_shares(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def h_of(guesses: IntArray) -> float:
-    """Return the factor h of a rule: 1 if it can guess both inputs, else ½.
-
-    Parameters
-    ----------
-    guesses : ndarray of int, shape (levels,)
-        1 for d1, -1 for d2, 0 for none.
-
-    Returns
-    -------
-    float
-        The factor h.
-
-    Notes
-    -----
-    The factor h of δ in c ≤ e^ε w + h δ; see docs/method.md §2 and `Game.h`.
-    """
+    """Return the factor h of a rule, from its guess at each level."""
     return 1.0 if (guesses > 0).any() and (guesses < 0).any() else 0.5

@@ -1,8 +1,8 @@
 """Tests of whether the draws of an audit are independent and have the same law throughout.
 
-`dpaudit.sampling` calls these tests, since a certificate assumes independent draws. Inputs are the
-numbers of successive draws (`ljung_box`), keys (codes of outputs; equal outputs have equal keys),
-or counts of an event in groups of draws, such as the draws of each worker.
+`dpaudit.sampling` calls these tests, since a certificate assumes independent draws. Keys are codes
+of the draws in order; equal outputs have equal keys. A group is a set of draws, such as all draws
+of one worker.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _MIN_REPEATS = 4
 
 
 def ljung_box(series: FloatArray, lags: int) -> float:
-    """Return the p-value of "the series has no autocorrelation at lags 1 to `lags`".
+    """Return the p-value of "the series has no autocorrelation at lags 1 to `lags`"; 1 for a
+    constant series, or for at most `lags` entries.
 
     With r_k the autocorrelation at lag k of the n entries, Q = n (n + 2) Σ_k r_k² / (n - k) is
-    about chi-squared with `lags` degrees of freedom. The p-value of a constant series, or of at
-    most `lags` entries, is 1. Source: Ljung & Box 1978.
+    about chi-squared with `lags` degrees of freedom. Source: Ljung & Box 1978.
     """
     n = len(series)
     if n <= lags or np.ptp(series) <= _ROUNDING_SHARE * np.abs(series).max():
@@ -58,12 +58,11 @@ def ljung_box(series: FloatArray, lags: int) -> float:
 
 
 def looks_like_fair_coins(first: int, second: int, changes: int, level: float) -> bool:
-    """Return whether fair coins may have picked the input, d1 or d2, of each row of a recording.
-
-    Two tests are made: of the share of d1, and of the share of changes of input.
+    """Return whether fair coins may have picked the input of each row of a recording, by tests of
+    the share of d1 and of the share of changes of input.
 
     first, second: number of rows of d1, and number of rows of d2.
-    changes: number of rows whose input differs from the input of the previous row.
+    changes: number of rows whose input differs from that of the previous row.
     level: upper limit of the probability that fair coins give False.
     """
     rows = first + second
@@ -79,13 +78,8 @@ def _product(left: FloatArray, right: FloatArray) -> float:
 
 
 def collision_bound(keys: Keys) -> float:
-    """Return an upper bound for the probability that two independent draws are equal. This
-    probability is Σ p² over the outputs, where p is the probability of an output.
-
-    The bound is the share of equal pairs among all pairs of draws, plus six standard errors and ten
-    pairs. It is 1 for fewer than two draws.
-
-    keys: codes of the draws; equal outputs have equal keys.
+    """Return an upper bound for the probability that two independent draws are equal: the share of
+    equal pairs among all pairs, plus six standard errors and ten pairs; 1 for fewer than two draws.
     """
     n = len(keys)
     if n < 2:
@@ -101,14 +95,9 @@ def collision_bound(keys: Keys) -> float:
 
 
 def repetition_p_value(keys: Keys) -> tuple[float, int]:
-    """Test whether draws repeat earlier draws at a fixed distance (lag). Return (p, lag): a p-value
-    of the hypothesis that the draws are independent, and the lag at which the number of pairs of
-    equal draws is least plausible.
-
-    The p-value is corrected for the number of lags. (1, 0) is returned if no lag has
-    `_MIN_REPEATS` equal pairs.
-
-    keys: codes of the draws, in order; equal outputs have equal keys.
+    """Test whether draws repeat earlier draws at a fixed distance (lag). Return (p, lag): the
+    p-value of independence, corrected for the number of lags, and the lag at which equal draws are
+    least plausible; (1, 0) if no lag has `_MIN_REPEATS` equal pairs.
 
     The pairs (k, k + lag) are split into two groups by the parity of k // lag. No draw is in two
     pairs of a group, so that the number of equal pairs of a group is binomial.
@@ -177,9 +166,6 @@ _FEW_GROUPS = 32
 def log_e_value(inside: IntArray, sizes: IntArray) -> float:
     """Return log E, E an e-value against "the event has the same probability in all groups".
 
-    An e-value has expectation at most 1 if the hypothesis is true, so that Pr[E ≥ 1/α] ≤ α
-    (Markov). A group is a set of draws, such as all draws of one worker.
-
     inside: number x_g of draws of group g in the event, (groups,).
     sizes: number n_g of all draws of group g, (groups,).
 
@@ -221,13 +207,11 @@ def log_table_e_value(counts: IntArray) -> float:
 
     counts: number x_gc of draws of group g in cell c, (groups, cells).
 
-    Given the totals of groups and cells, the counts of independent draws of one law are
-    multivariate hypergeometric. With p_c the share of cell c (docs/method.md (11.1)),
+    With p_c the share of cell c (docs/method.md (11.1)),
 
         E = mean over w of Π_{g < G} DirichletMultinomial(x_g; n_g, w p) / Pr[x_1, ..., x_G].
 
-    As in `log_e_value`, the last group follows from the totals, so that E has expectation at most 1
-    for any number of draws.
+    As in `log_e_value`, the last group follows from the totals, and E has expectation at most 1.
     """
     counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
     groups, cells = counts.shape
@@ -243,11 +227,8 @@ def log_table_e_value(counts: IntArray) -> float:
 
 
 def log_mean_e_value(evidence: Iterable[float]) -> float:
-    """Return the log of the mean of several e-values; 0 if there are none. The mean is an e-value,
-    too, however the e-values depend on each other.
-
-    evidence: logs of the e-values.
-    """
+    """Return the log of the mean of e-values, from their logs; 0 if there are none. The mean is an
+    e-value, however they depend on each other."""
     logs = np.fromiter(evidence, dtype=np.float64)
     return _log_sum(logs) - math.log(len(logs)) if len(logs) else 0.0
 

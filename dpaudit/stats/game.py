@@ -1,13 +1,9 @@
-"""The distinguishing game: exact bounds on ε and δ from correct and wrong guesses.
+"""The distinguishing game: exact bounds on ε and δ from right and wrong guesses.
 
-A fair coin picks the input, d1 or d2, of every draw. A rule, fixed before the draws, looks at the
-output and guesses d1, guesses d2 or abstains. With c = Pr[correct] and w = Pr[wrong],
+A fair coin picks the input, d1 or d2, of every draw, and a rule, fixed before the draws, guesses it
+or abstains:
 
-    (ε, δ)-DP  ⇒  c ≤ e^ε w + h δ,                                           (docs/method.md (2.1))
-
-where h = 1 if the rule can guess both inputs, and h = ½ if it can guess only one input.
-Certificates call `p_value`, `epsilon_lower` and `delta_lower` with the counts of the certifying
-draws (`Game`).
+    (ε, δ)-DP  ⇒  c ≤ e^ε w + h δ.                                           (docs/method.md (2.1))
 """
 
 from __future__ import annotations
@@ -25,8 +21,8 @@ from dpaudit.stats.binomial import clopper_pearson_lower, right_share, upper_tai
 if TYPE_CHECKING:
     from dpaudit.stats.trinomial import ScoreTest
 
-# Share of alpha that is spent on a confidence interval for w = Pr[wrong guess]. w is a nuisance
-# parameter: the test depends on it, although only ε and δ are of interest (Berger & Boos 1994).
+# Share of alpha that is spent on a confidence interval for w. w is a nuisance parameter: the test
+# depends on it, although only ε and δ are of interest (Berger & Boos 1994).
 _NUISANCE_SHARE = 0.01
 # A scan for a bound on ε or δ computes p-values at rising ε or δ until one exceeds alpha.
 # (Bisection fails, since the p-value is not monotone.) Number of terms of the sums in a first,
@@ -58,23 +54,12 @@ _Point = Callable[[float], tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """Counts of right and wrong guesses in the distinguishing game.
+    """Counts of right and wrong guesses in the distinguishing game. Raise ValueError for impossible
+    counts.
 
-    Parameters
-    ----------
-    correct, wrong : int
-        Numbers of right and of wrong guesses.
-    draws : int
-        Number of all draws, with and without a guess.
-    two_guesses : bool
-        Whether the rule can guess both inputs. This is a property of the rule, not of the counts.
-    abstains : bool, default True
-        Whether the rule can abstain. This is a property of the rule, not of the counts.
-
-    Raises
-    ------
-    ValueError
-        For impossible counts.
+    draws: number of all draws, with and without a guess.
+    two_guesses: whether the rule can guess both inputs, whatever the counts are.
+    abstains: whether the rule can abstain, whatever the counts are.
     """
 
     correct: int
@@ -91,35 +76,17 @@ class Game:
 
     @property
     def h(self) -> float:
-        """The factor h of δ in c ≤ e^ε w + h δ, which an (ε, δ)-claim implies for the probabilities
-        c of a right and w of a wrong guess: 1 if the rule can guess both inputs, else ½."""
+        """The factor h of the rule."""
         return 1.0 if self.two_guesses else 0.5
 
 
 def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: float = 1.0) -> float:
-    """Return the p-value of the claim (ε, δ) for the counts of a distinguishing game.
+    """Return the p-value of the claim, with Pr[p ≤ u] ≤ u for every u ≥ alpha / 100. The test is a
+    binomial test if δ = 0 or if the rule never abstains, else the score test of `trinomial`
+    (docs/method.md §2).
 
-    Parameters
-    ----------
-    game : Game
-        The counts.
-    epsilon, delta : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1).
-    alpha : float
-        Level of the test, in (0, 1). A hundredth of alpha is spent on the interval for
-        w = Pr[wrong guess].
-    enough : float, default 1
-        Stop as soon as p is known to exceed this number, for callers that only compare p with it.
-
-    Returns
-    -------
-    float
-        p, in [0, 1]. If p > enough, the result may be a smaller number above `enough`.
-
-    Notes
-    -----
-    Under the claim Pr[p ≤ u] ≤ u for every u ≥ alpha / 100. The test is a binomial test if δ = 0 or
-    if the rule never abstains, else the score test of `trinomial` (docs/method.md §2).
+    alpha: level of the test. A hundredth of it is spent on the interval for w.
+    enough: stop as soon as p is known to exceed this number, and return a number above it.
     """
     spared = game.h * delta
     if spared and game.abstains:
@@ -130,28 +97,9 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: floa
 
 
 def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
-    """Return a lower bound for ε at a given δ from the counts of a distinguishing game.
+    """Return a lower bound for ε at δ: inf{ε : p(ε) > alpha} with the p of `p_value`, at least 0.
+    If δ = 0 or the rule never abstains, it has a closed form (docs/method.md (2.2) and (2.3)).
 
-    Parameters
-    ----------
-    game : Game
-        The counts.
-    delta, alpha : float
-        δ, in [0, 1); the error probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        inf{ε : p(ε) > alpha}, at least 0, rounded down.
-
-    Notes
-    -----
-    The bound is at most the true ε, with probability at least 1 - alpha. p is the result of
-    `p_value`. If δ = 0 or the rule never abstains, the bound has a closed form (docs/method.md
-    (2.2) and (2.3)).
-
-    Examples
-    --------
     >>> round(epsilon_lower(Game(750, 250, 1000, two_guesses=True), 0.0, 0.01), 3)
     0.928
     """
@@ -167,29 +115,9 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
 
 
 def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float:
-    """Return a lower bound for δ at a given ε from the counts of a distinguishing game.
-
-    Parameters
-    ----------
-    game : Game
-        The counts.
-    epsilon, delta : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1). δ only decides which method computes the bound: there
-        is one for δ = 0, and one for δ > 0.
-    alpha : float
-        The error probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        A bound in [0, 1], rounded down.
-
-    Notes
-    -----
-    The bound is at most the true δ at ε, with probability at least 1 - alpha. For a claim with
-    δ > 0 it is inf{δ : p(ε, δ) > alpha}, with the p of `p_value`; for δ = 0, or an ε above 50, it
-    has a closed form (docs/method.md §2).
-    """
+    """Return a lower bound for δ at ε, in [0, 1]. For a claim with `delta` > 0 it is
+    inf{δ : p(ε, δ) > alpha}, with the p of `p_value`; for `delta` = 0, or an ε above 50, it has a
+    closed form (docs/method.md §2). `delta` only decides between these methods."""
     if game.correct == 0:
         return 0.0
     if not game.abstains:

@@ -1,16 +1,14 @@
 """Audits of a single run: bounds on ε and δ from guesses about which canaries were in the input.
 
-A canary is a record that a fair coin includes in the input or leaves out. The mechanism runs once
-on an input with n such canaries. From its output, an auditor guesses for r of the canaries whether
-they were included (Steinke, Nasr & Jagielski 2023, arXiv 2305.08846). If the mechanism is (ε, δ)-DP
-for inputs that differ in one canary, then, with W ~ Binomial(r, e^ε / (1 + e^ε)),
+The mechanism runs once on an input with n canaries. From its output, an auditor guesses for r of
+them whether they were included (Steinke, Nasr & Jagielski 2023, arXiv 2305.08846). If the mechanism
+is (ε, δ)-DP for inputs that differ in one canary, then, with W ~ Binomial(r, e^ε / (1 + e^ε)),
 
     Pr[at least v guesses are right] ≤ β + nδ β (1 - β) / (v Pr[W = v]),   β = Pr[W ≥ v],
 
 or 1 if the right side is larger. This is inequality (12.1) of docs/method.md, where it is derived,
 with a mechanism that attains equality. Corollary 5.4 of the source is not used: its bound is larger
-for small p and invalid for p near 1. The functions here take the counts n, r and v (`Guesses`);
-`dpaudit.bound_guesses` calls them.
+for small p and invalid for p near 1.
 """
 
 from __future__ import annotations
@@ -36,19 +34,9 @@ MAX_GUESSES, MAX_CANARIES = 10_000_000, 10**15
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """The counts of an audit of one run: canaries, guesses and right guesses.
-
-    Parameters
-    ----------
-    canaries, guesses, correct : int
-        Numbers n ≥ 1 of canaries, r of guesses and v of right guesses. For δ > 0 the number of
-        guesses must be fixed before the run; for δ = 0 it may depend on the output.
-
-    Raises
-    ------
-    ValueError
-        For impossible counts.
-    """
+    """The numbers n ≥ 1 of canaries, r of guesses and v of right guesses in one run. Raise
+    ValueError for impossible counts. For δ > 0 the number of guesses must be fixed before the run;
+    for δ = 0 it may depend on the output."""
 
     canaries: int
     guesses: int
@@ -60,26 +48,8 @@ class Guesses:
 
 
 def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
-    """Return the p-value of the claim (ε, δ) from guesses about canaries.
+    """Return the p-value of the claim: the right side of (12.1), at most 1.
 
-    Parameters
-    ----------
-    seen : Guesses
-        The counts.
-    epsilon, delta : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1).
-
-    Returns
-    -------
-    float
-        p in [0, 1]: the right side of (12.1) in docs/method.md, or 1 if that is larger.
-
-    Notes
-    -----
-    Under the claim Pr[p ≤ u] ≤ u for every u.
-
-    Examples
-    --------
     >>> round(p_value(Guesses(1000, 100, 75), 0.5, 0.0), 4)
     0.0048
     """
@@ -88,28 +58,12 @@ def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
 
 
 def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
-    """Return a lower bound for ε at a given δ from guesses about canaries.
+    """Return a lower bound for ε at δ: sup{ε : p(ε) ≤ alpha} with the p of `p_value`, at least 0.
 
-    Parameters
-    ----------
-    seen : Guesses
-        The counts.
-    delta, alpha : float
-        δ, in [0, 1); error probability, in (0, 1).
+    It is found by bisection, since p rises with ε: p is the largest probability, over all (ε, δ)-DP
+    mechanisms, of at least this number of right guesses, and every such mechanism is also
+    (ε', δ)-DP for ε' > ε.
 
-    Returns
-    -------
-    float
-        sup{ε : p(ε) ≤ alpha} in nats, at least 0, rounded down; p is the result of `p_value`.
-
-    Notes
-    -----
-    The bound is at most the true ε with probability at least 1 - alpha. It is found by bisection,
-    since p rises with ε: p is the largest probability, over all (ε, δ)-DP mechanisms, of at least
-    this number of right guesses, and every such mechanism is also (ε', δ)-DP for ε' > ε.
-
-    Examples
-    --------
     >>> round(epsilon_lower(Guesses(1000, 100, 75), 1e-4, 0.05), 3)
     0.695
     """
@@ -124,74 +78,26 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
 
 
 def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
-    """Return a lower bound for δ at a given ε from guesses about canaries.
-
-    Parameters
-    ----------
-    seen : Guesses
-        The counts.
-    epsilon, alpha : float
-        ε ≥ 0 in nats; error probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        The largest δ in [0, 1] at which the p-value of (ε, δ) is at most alpha; 0 if there is none.
-
-    Notes
-    -----
-    The bound is at most the true δ at ε with probability at least 1 - alpha.
-    """
+    """Return a lower bound for δ at ε: the largest δ in [0, 1] at which the p-value of (ε, δ) is at
+    most alpha; 0 if there is none."""
     left = alpha - _tail(seen, epsilon)
     slope = _slope(seen, epsilon) if left > 0 else 0.0
     return min(1.0, left / slope) if slope > 0 else 0.0
 
 
 def fewest_correct(seen: Guesses, refutes: Callable[[Guesses], bool]) -> int:
-    """Return the smallest number of right guesses that refutes a claim.
-
-    Parameters
-    ----------
-    seen : Guesses
-        The counts; the number of right guesses is not used.
-    refutes : callable
-        The test: called with counts, returns whether they refute the claim.
-
-    Returns
-    -------
-    int
-        The smallest number, from 0 to the number of guesses; one more than the number of guesses if
-        even right guesses alone do not refute the claim.
-
-    Notes
-    -----
-    The number is found by bisection: more right guesses must not make `refutes` false.
-    """
+    """Return the smallest number of right guesses for which `refutes` is true of the counts; one
+    more than the number of guesses if there is none. More right guesses must not make it false."""
     counts = range(seen.guesses + 1)
     return bisect_left(counts, True, key=lambda correct: refutes(replace(seen, correct=correct)))
 
 
 def smallest_detectable(seen: Guesses, needed: int, epsilon: float) -> float:
-    """Return the smallest true ε₁ at which this number of guesses would have refuted the claim.
+    """Return the smallest true ε₁ > ε at which this number of guesses would have refuted the claim
+    with probability 0.9; inf if even right guesses alone do not. At ε₁ every guess is right with
+    probability e^ε₁ / (1 + e^ε₁) (docs/method.md §8).
 
-    Parameters
-    ----------
-    seen : Guesses
-        The counts; the number of right guesses is not used.
-    needed : int
-        Smallest number of right guesses that refutes the claim, as from `fewest_correct`.
-    epsilon : float
-        The claimed ε ≥ 0, in nats.
-
-    Returns
-    -------
-    float
-        ε₁ > ε in nats, rounded up; inf if even right guesses alone do not refute the claim.
-
-    Notes
-    -----
-    If every guess is right with probability e^ε₁ / (1 + e^ε₁), the claim is refuted with
-    probability 0.9 (docs/method.md §8).
+    needed: smallest number of right guesses that refutes the claim, as from `fewest_correct`.
     """
     if needed > seen.guesses:
         return math.inf

@@ -1,20 +1,19 @@
 """Audits of a single run against a whole trade-off function, or with independent canaries.
 
-`one_run.py` tests a claim at one point (ε, δ). Here a claim is given by a function g: an event with
-probability p for one of two neighbouring inputs has at least probability g(p) for the other input
-(`claims.tradeoff.smallest_probability`). With r guesses about n canaries, of which V are right, let
-P_j = Pr[V ≥ j] and S_j = P_j + ... + P_r. Under the claim, for j from r down to 1,
+Here a claim is given by a function g, called `smallest`: an event with probability p for one of two
+neighbouring inputs has at least probability g(p) for the other (`claims.tradeoff`). With r guesses
+about n canaries, of which V are right, let P_j = Pr[V ≥ j] and S_j = P_j + ... + P_r. Under the
+claim, for j from r down to 1,
 
     (r - j + 1) P_{j-1} ≥ S_j + n g((j P_j + S_{j+1}) / n),                             (12.2)
 
-however the canaries depend on each other (docs/method.md §12; Mahloujifar, Melis & Chaudhuri 2024,
-arXiv 2410.22235). Let v be the observed number of right guesses. From P_v = alpha, (12.2) gives a
-lower bound for P_0. If this bound is above 1, the claim is refuted at alpha. `tradeoff_p_value`
-returns the smallest such alpha, and `mu_lower` the largest μ of Gaussian DP that is refuted at a
-given alpha.
+however the canaries depend on each other, if r was fixed before the run (docs/method.md §12;
+Mahloujifar, Melis & Chaudhuri 2024, arXiv 2410.22235). Let v be the observed number of right
+guesses. From P_v = alpha, (12.2) gives a lower bound for P_0. If this bound is above 1, the claim
+is refuted at alpha.
 
-`independent_p_value` and `independent_mu_lower` assume that what the run reveals about one canary
-is independent of what it reveals about the others. They are invalid without this assumption.
+The functions named `independent` assume that what the run reveals about one canary is independent
+of what it reveals about the others. They are invalid without this assumption.
 """
 
 from __future__ import annotations
@@ -45,29 +44,7 @@ _ROUNDED_DOWN = 1e-15
 
 
 def refutes(seen: Guesses, smallest: Smallest, alpha: float) -> bool:
-    """Return whether guesses refute a claim by docs/method.md (12.2).
-
-    Parameters
-    ----------
-    seen : Guesses
-        The counts. The number of guesses must be fixed before the run.
-    smallest : callable
-        The function g of the claim, rounded down: the least probability of an event for one input,
-        given its probability for the other input.
-    alpha : float
-        Error probability, in (0, 1).
-
-    Returns
-    -------
-    bool
-        Under the claim, True with probability at most alpha.
-
-    Notes
-    -----
-    Let v be the number of right guesses, and assume that Pr[at least v guesses are right] = alpha.
-    The claim is refuted if (12.2) then implies that Pr[at least 0 guesses are right] > 1, which is
-    impossible.
-    """
+    """Return whether guesses refute a claim at alpha by (12.2)."""
     n, guesses = seen.canaries, seen.guesses
     tail, above = alpha, 0.0  # P_j and S_{j+1}; the smallest P_0 has P_j = 0 for j > v
     for j in range(seen.correct, 0, -1):
@@ -83,28 +60,9 @@ def refutes(seen: Guesses, smallest: Smallest, alpha: float) -> bool:
 
 
 def tradeoff_p_value(seen: Guesses, smallest: Smallest) -> float:
-    """Return the p-value of a claim from guesses about canaries, by docs/method.md (12.2).
+    """Return the p-value of a claim from guesses about canaries: the smallest alpha at which they
+    refute it by (12.2); 1 if there is none.
 
-    Parameters
-    ----------
-    seen : Guesses
-        The counts. The number of guesses must be fixed before the run.
-    smallest : callable
-        The function g of the claim, rounded down: the least probability of an event for one input,
-        given its probability for the other input.
-
-    Returns
-    -------
-    float
-        The smallest error probability alpha at which the guesses refute the claim (see `refutes` in
-        this module), rounded up; 1 if they refute it at no alpha.
-
-    Notes
-    -----
-    Under the claim Pr[p ≤ u] ≤ u for every u, however the canaries depend on each other.
-
-    Examples
-    --------
     >>> from dpaudit.claims.tradeoff import GaussianDP, smallest_probability
     >>> round(tradeoff_p_value(Guesses(1000, 100, 90), smallest_probability(GaussianDP(0.5))), 5)
     0.01046
@@ -113,28 +71,9 @@ def tradeoff_p_value(seen: Guesses, smallest: Smallest) -> float:
 
 
 def mu_lower(seen: Guesses, alpha: float) -> float:
-    """Return a lower bound for μ of Gaussian DP from guesses about canaries, by docs/method.md
-    (12.2).
+    """Return a lower bound for μ of Gaussian DP from guesses about canaries: the largest μ in [0,
+    40] that is refuted by (12.2); 0 if there is none. It does not depend on a claim.
 
-    Parameters
-    ----------
-    seen : Guesses
-        The counts. The number of guesses must be fixed before the run.
-    alpha : float
-        Error probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        The largest μ that is refuted at alpha, rounded down, in [0, 40]; 0 if no μ is refuted.
-
-    Notes
-    -----
-    The bound is at most the true μ with probability at least 1 - alpha, however the canaries depend
-    on each other. It does not depend on a claim.
-
-    Examples
-    --------
     >>> round(mu_lower(Guesses(1000, 100, 90), 0.05), 4)
     0.6025
     """
@@ -146,32 +85,16 @@ def mu_lower(seen: Guesses, alpha: float) -> float:
 
 
 def independent_p_value(seen: Guesses, smallest: Smallest) -> float:
-    """Return the p-value of a claim from scores of independent canaries above a threshold.
+    """Return the p-value of a claim from scores of independent canaries above a threshold, valid if
+    the threshold or the number of other canaries above it was fixed before the run (docs/method.md
+    §12).
 
-    Parameters
-    ----------
-    seen : Guesses
-        Three counts: `canaries` is the number of canaries, `correct` the number of included
-        canaries whose scores are above the threshold, and `guesses - correct` the number of other
-        canaries above it.
-    smallest : callable
-        The function g of the claim, rounded down: the least probability of an event for one input,
-        given its probability for the other input.
+    seen: `correct` included canaries and `guesses - correct` others are above the threshold.
 
-    Returns
-    -------
-    float
-        The smallest alpha at which the bounds of P and Q (below) contradict the claim, rounded up.
-
-    Notes
-    -----
-    If the claim holds, the canaries are independent, and either the threshold or the number of
-    other canaries above it was fixed before the run (docs/method.md §12), then Pr[p ≤ u] ≤ u for
-    every u. Let P be the probability that the score of an included
-    canary is above the threshold, and Q this probability for a canary that is left out, both
-    averaged over the canaries. The claim says Q ≥ g(P). A fair coin includes each of the n
-    canaries, so the numbers of included and of left-out canaries above the threshold are binomial
-    with n trials and the probabilities P/2 and Q/2.
+    Let P be the probability that the score of an included canary is above the threshold, and Q this
+    probability for a canary that is left out, both averaged over the canaries. The claim says Q ≥
+    g(P). The numbers of both above the threshold are binomial with n trials and the probabilities
+    P/2 and Q/2. The p-value is the smallest alpha at which bounds contradict the claim.
     """
 
     def contradicts(alpha: float) -> bool:
@@ -182,25 +105,9 @@ def independent_p_value(seen: Guesses, smallest: Smallest) -> float:
 
 
 def independent_mu_lower(seen: Guesses, alpha: float) -> float:
-    """Return a lower bound for μ of Gaussian DP from scores of independent canaries.
-
-    Parameters
-    ----------
-    seen, alpha : Guesses, float
-        The counts, as in `independent_p_value`; the error probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        Φ⁻¹(P_lower) - Φ⁻¹(Q_upper), at least 0.
-
-    Notes
-    -----
-    P_lower is a lower bound on the probability that an included canary's score is above the
-    threshold of the guesses, and Q_upper an upper bound on this probability for a canary that was
-    left out: Clopper-Pearson bounds at alpha / 2. The bound for μ is at most the true μ with
-    probability at least 1 - alpha if the canaries are independent.
-    """
+    """Return a lower bound for μ of Gaussian DP from scores of independent canaries:
+    Φ⁻¹(P_lower) - Φ⁻¹(Q_upper), at least 0, with counts and probabilities as in
+    `independent_p_value` and Clopper-Pearson bounds at alpha / 2."""
     share_in, share_out = _shares(seen, alpha)
     return max(0.0, float(ndtri(share_in) - ndtri(share_out))) if share_out < 1 else 0.0
 
@@ -208,26 +115,9 @@ def independent_mu_lower(seen: Guesses, alpha: float) -> float:
 def independent_bounds(
     seen: Guesses, epsilon: float, delta: float, alpha: float
 ) -> tuple[float, float]:
-    """Return lower bounds for ε at `delta` and for δ at `epsilon`, from independent canaries.
-
-    Parameters
-    ----------
-    seen : Guesses
-        As in `independent_p_value`.
-    epsilon, delta, alpha : float
-        The claim, and the error probability of each bound, in (0, 1).
-
-    Returns
-    -------
-    tuple of float
-        log((P_lower - δ) / Q_upper), at least 0, in nats, and P_lower - e^ε Q_upper, in [0, 1].
-
-    Notes
-    -----
-    P_lower is a lower bound on the probability that an included canary is above the threshold of
-    the guesses, Q_upper an upper bound on this probability for a canary that was left out. Each
-    bound holds with probability at least 1 - alpha if the canaries are independent.
-    """
+    """Return lower bounds for ε at `delta` and for δ at `epsilon`, from independent canaries:
+    log((P_lower - δ) / Q_upper), at least 0, and P_lower - e^ε Q_upper, in [0, 1], with counts and
+    probabilities as in `independent_p_value`."""
     wrong, n = seen.guesses - seen.correct, seen.canaries
     lower = pair_delta_lower(seen.correct, n, wrong, n, epsilon, alpha)
     return pair_epsilon_lower(seen.correct, n, wrong, n, delta / 2, alpha), min(1.0, 2 * lower)

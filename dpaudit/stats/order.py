@@ -1,8 +1,5 @@
-"""Sorting and ranking of arrays of numbers, faster than NumPy's functions on typical outputs.
-
-Other modules use these functions, for example, to cut scores into bins. The module does not import
-SciPy, which would slow down the start of worker processes.
-"""
+"""Sorting and ranking of arrays of numbers, faster than NumPy's functions on typical outputs, and
+without SciPy, which would slow down the start of worker processes."""
 
 from __future__ import annotations
 
@@ -20,10 +17,8 @@ _EXAMINED, _FEW_VALUES = 100, 8
 
 
 def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
-    """Return `np.argsort(numbers, kind="stable")`. For long arrays this takes about half of NumPy's
-    time: the numbers are sorted by an unstable sort, and then equal numbers are reordered by their
-    positions.
-    """
+    """Return `np.argsort(numbers, kind="stable")`, for long arrays in about half of NumPy's time:
+    equal numbers are reordered by their positions after an unstable sort."""
     size = len(numbers)
     if size < _LARGE_ARRAY:
         return np.argsort(numbers, kind="stable")
@@ -44,10 +39,8 @@ def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
 
 
 def mid_ranks(values: FloatArray) -> FloatArray:
-    """Return the rank of each value, from 0 for the smallest; equal values share their mean rank.
-
-    NaN counts as larger than any number.
-    """
+    """Return the rank of each value, from 0 for the smallest; equal values share their mean rank,
+    and NaN counts as larger than any number."""
     order = np.argsort(values)
     is_new = _is_new(values.take(order))
     counts = np.diff(np.append(np.flatnonzero(is_new), len(values)))
@@ -64,19 +57,16 @@ def _is_new(ordered: FloatArray) -> NDArray[np.bool_]:
 
 
 def in_order(numbers: FloatArray) -> FloatArray:
-    """Return the numbers in rising order. If there are few distinct values, this is five times as
-    fast as `np.sort`. The result equals `np.sort(numbers)`, except that 0.0 and -0.0 may be
-    swapped.
-    """
+    """Return `np.sort(numbers)`, except that 0.0 and -0.0 may be swapped; five times as fast if
+    there are few distinct values."""
     few = few_values(numbers)
     return np.sort(numbers) if few is None else np.repeat(*few)
 
 
 def few_values(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
-    """Return (values, counts): the distinct values of an array, in rising order, and how often each
-    occurs. Return None if the first `_EXAMINED` entries have more than `_FEW_VALUES` distinct
-    values, if a later entry is not among these values, or if the array contains NaN.
-    """
+    """Return (values, counts): the distinct values of an array, rising, and how often each occurs.
+    Return None if the first `_EXAMINED` entries have more than `_FEW_VALUES` distinct values, if a
+    later entry is not among these, or if the array contains NaN."""
     values = np.unique(numbers[:_EXAMINED])
     if len(values) > _FEW_VALUES:
         return None

@@ -1,8 +1,4 @@
-"""Functions for p-values.
-
-`bisect_interval` and `smallest_alpha` find the level at which a test starts to refute, `holm` tests
-several hypotheses together, and `chi_squared` tests the independence of contingency tables.
-"""
+"""Functions for p-values: levels at which a test starts to refute, several hypotheses, and χ²."""
 
 from __future__ import annotations
 
@@ -16,14 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 def bisect_interval(
     holds: Callable[[float], bool], low: float, high: float, times: int = 60
 ) -> tuple[float, float]:
-    """Return an interval (low, high) in which a condition changes from false to true, found by
-    bisection. The condition is false at the returned `low` and true at the returned `high`.
-
-    holds: the condition, called with a number. It must be false at the given `low` and true at the
-        given `high`; neither is checked.
-    low, high: the interval to start from.
-    times: number of bisections; each halves the interval.
-    """
+    """Return an interval (low, high) in which a condition changes from false at `low` to true at
+    `high`, after `times` bisections. It must do so at the given ends; neither is checked."""
     for _ in range(times):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -31,11 +21,8 @@ def bisect_interval(
 
 
 def smallest_alpha(refuted: Callable[[float], bool]) -> float:
-    """Return the p-value of a test: the smallest alpha at which the test refutes, rounded up. The
-    result is at least e^-700, and 1 if the test refutes at no alpha.
-
-    refuted: a function from an alpha in (0, 1) to whether the test refutes at this alpha. If the
-        test refutes at some alpha, it must refute at every larger alpha.
+    """Return the p-value of a test: the smallest alpha at which it refutes, rounded up, at least
+    e^-700; 1 if it refutes at none. If it refutes at an alpha, it must refute at every larger one.
     """
     if not refuted(math.exp(-1e-9)):
         return 1.0
@@ -43,12 +30,11 @@ def smallest_alpha(refuted: Callable[[float], bool]) -> float:
 
 
 def holm(p_values: ArrayLike, alpha: float) -> NDArray[np.bool_]:
-    """Return, for each p-value, whether Holm's step-down procedure rejects its hypothesis.
+    """Return, for each p-value, whether Holm's step-down procedure rejects its hypothesis. Any true
+    hypothesis is rejected with probability at most alpha, under any dependence. Source: Holm 1979.
 
-    alpha: upper limit for the probability that any true hypothesis is rejected.
-
-    The procedure is valid under any dependence between the p-values. Source: Holm 1979. Batches of
-    audits use statsmodels (auditing/familywise.py), whose import takes longer than a single audit.
+    Batches of audits use statsmodels (auditing/familywise.py), whose import takes longer than a
+    single audit.
 
     >>> holm([0.01, 0.04, 0.03], 0.05).tolist()
     [True, False, False]
@@ -63,10 +49,9 @@ def holm(p_values: ArrayLike, alpha: float) -> NDArray[np.bool_]:
 def chi_squared(
     tables: Iterable[NDArray[np.integer]], least_expected: float = 0.0
 ) -> tuple[float, int]:
-    """Return Pearson's χ² of independence, summed over several tables, and its degrees of freedom.
+    """Return Pearson's χ² of independence, summed over contingency tables of counts, and its
+    degrees of freedom. Rows and columns without counts are dropped.
 
-    tables: contingency tables of counts, each (rows, columns). Rows and columns without counts are
-        dropped.
     least_expected: cells with a smaller expected count add nothing to χ², but keep their degrees of
         freedom, which makes the test conservative.
 

@@ -1,7 +1,7 @@
 """The power of the tests: the smallest ε, or the smallest probability, that a test detects.
 
-"Detects" means: the claim is refuted with probability `POWER`. Reports of audits that find no
-violation, and `dpaudit plan`, show these numbers (docs/method.md §8).
+Reports of audits that find no violation, and `dpaudit plan`, show these numbers (docs/method.md
+§8).
 """
 
 from __future__ import annotations
@@ -36,41 +36,17 @@ def detectable_epsilon(
     by_input: tuple[int, int] | None = None,
     power: float = POWER,
 ) -> float:
-    """Return the smallest true ε₁ at which guesses refute the claimed ε with probability `power`.
+    """Return the smallest true ε₁ > ε at which guesses refute the claimed ε with probability
+    `power`; inf if they could not even if all were right. At ε₁ every guess is right with
+    probability e^ε₁ / (1 + e^ε₁) (docs/method.md §8).
 
-    Parameters
-    ----------
-    guesses : int
-        Number of draws whose input, d1 or d2, is guessed (docs/method.md §2). The number counts as
-        fixed, not random.
-    epsilon, alpha : float
-        The claimed ε ≥ 0, in nats; the error probability, in (0, 1).
-    draws : int, default 0
-        Number of all draws, with and without a guess; needed if `spared` is above 0, and for
-        `by_input`.
-    spared : float, default 0
-        The share hδ of all draws that the claimed δ excuses (docs/method.md (2.1)). An upper limit
-        of the number of excused guesses is subtracted from `guesses`, and the rest is tested as for
-        δ = 0.
-    by_input : tuple of two ints, optional
-        Numbers of guesses of d1 and of d2. Together they are `guesses`. By default, ε₁ does not
-        depend on them.
-    power : float, default 0.9
-        Probability of a refutation, in (0, 1).
+    guesses: number of draws whose input is guessed; counts as fixed, not random.
+    draws: number of all draws; needed with `spared` and `by_input`.
+    spared: an upper limit of the number of guesses that δ excuses is subtracted from `guesses`, and
+        the rest is tested as for δ = 0.
+    by_input: numbers of guesses of d1 and of d2. The excess of right over wrong guesses, per guess,
+        is then at most tanh(ε₁ / 2) times `telling_share`. None: ε₁ does not depend on them.
 
-    Returns
-    -------
-    float
-        ε₁ > ε, in nats, rounded up; inf if the guesses could not refute ε even if all were right.
-
-    Notes
-    -----
-    At ε₁ every guess is right with probability e^ε₁ / (1 + e^ε₁) (docs/method.md §8). With
-    `by_input`, the excess of right over wrong guesses, per guess, is at most tanh(ε₁ / 2) times the
-    result of `telling_share`, which is below 1 if most draws lead to a guess of the same input.
-
-    Examples
-    --------
     >>> round(detectable_epsilon(1000, 1.0, 0.01), 2)
     1.27
     """
@@ -96,28 +72,13 @@ def detectable_epsilon(
 
 
 def telling_share(by_input: tuple[int, int], draws: int) -> float:
-    """Return the largest excess of right over wrong guesses that any leak can cause, per guess.
+    """Return a factor in [0, 1]: any leak of ε₁ causes an excess of right over wrong guesses, per
+    guess, of at most this share times tanh(ε₁ / 2). It is 1 unless one input is guessed in clearly
+    more than half of the draws.
 
-    Parameters
-    ----------
-    by_input : tuple of two ints
-        Numbers of guesses of d1 and of d2.
-    draws : int
-        Number of all draws, with and without a guess.
-
-    Returns
-    -------
-    float
-        In [0, 1]; 1 unless one of the numbers is clearly more than half of the draws. With a leak
-        of ε₁, the excess is at most this share times tanh(ε₁ / 2).
-
-    Notes
-    -----
     An event with most of the probability cannot be much more probable for one input than for the
     other (docs/method.md §8): the probability outside of it limits the difference.
 
-    Examples
-    --------
     >>> telling_share((300, 300), 1000), round(telling_share((9960, 40), 10_000), 3)
     (1.0, 0.038)
     """
@@ -138,34 +99,14 @@ def detectable_rare(
     *,
     power: float = POWER,
 ) -> float:
-    """Return the smallest detectable probability of an output that only one input gives.
+    """Return the smallest p such that the claim is refuted with probability at least `power` if one
+    input gives some output with probability p, and the other never; rounded up to three digits, inf
+    if there is none.
 
-    Parameters
-    ----------
-    learning, certifying : int
-        Number of draws to learn from, and number of draws of the exact test, each of both inputs
-        together.
-    epsilon, delta, alpha : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability of the test of such outputs, in
-        (0, 1).
-    power : float, default 0.9
-        Probability of a refutation, in (0, 1).
-
-    Returns
-    -------
-    float
-        p in (0, 1], rounded up to three digits. If one input gives the output with probability p,
-        and the other input never gives it, then the claim is refuted with probability at least
-        `power`. inf if there is no such p.
-
-    Notes
-    -----
     The output must occur at least `MIN_SEEN` times among the learning draws, and then at least
-    m times among the draws of the test, where m right guesses without a wrong one refute the claim
-    (docs/method.md (8.1)).
+    m times among the certifying draws, where m right guesses without a wrong one refute the claim
+    at alpha (docs/method.md (8.1)).
 
-    Examples
-    --------
     >>> detectable_rare(12_500, 87_500, 1.0, 0.0, 0.0006)
     0.000746
     """
@@ -176,8 +117,8 @@ def detectable_rare(
     def is_caught(p: float) -> bool:
         # p / 2, since a fair coin picks the input of every draw, and only one input gives the
         # output.
-        learned = _at_least(MIN_SEEN, learning, p / 2)
-        return learned * _at_least(needed, certifying, p / 2) >= power
+        seen_chance = _at_least(MIN_SEEN, learning, p / 2)
+        return seen_chance * _at_least(needed, certifying, p / 2) >= power
 
     if not is_caught(1.0):
         return math.inf
@@ -206,20 +147,9 @@ def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> 
 
 
 def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
-    """Return the smallest number of draws that refutes (ε, δ) if every draw is guessed right.
+    """Return the smallest number of draws that refutes the claim if every draw is guessed right;
+    inf for δ ≥ 1, a claim that every mechanism satisfies.
 
-    Parameters
-    ----------
-    epsilon, delta, alpha : float
-        The claim: ε ≥ 0 in nats, δ at least 0; the error probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        A whole number of draws; inf for δ ≥ 1, a claim that every mechanism satisfies.
-
-    Notes
-    -----
     Under the claim a rule that never abstains is right with probability at most
     (e^ε + δ) / (1 + e^ε), so that m right guesses have p-value ((e^ε + δ) / (1 + e^ε))^m.
     """
@@ -241,35 +171,20 @@ def detectable_epsilon_pair(
     *,
     power: float = POWER,
 ) -> float:
-    """Return the smallest true ε₁ for which `pair_epsilon_lower` refutes with probability `power`.
+    """Return the smallest true ε₁ > ε for which `pair_epsilon_lower` refutes with probability
+    `power`, from the same counts; inf if there is none.
 
-    Parameters
-    ----------
-    count, draws, other, other_draws : int
-        Counts of one event, as in `pair_epsilon_lower`. The probability of the event under the
-        other input is taken to be q = other / other_draws, or 1 / other_draws if `other` is 0. Its
-        probability under the first input is taken to be e^ε₁ q + δ.
-    epsilon, delta, alpha : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability, in (0, 1).
-    power : float, default 0.9
-        Probability of a refutation, in (0, 1).
-
-    Returns
-    -------
-    float
-        ε₁ > ε, in nats, rounded up; inf if there is no such ε₁.
-
-    Notes
-    -----
-    The counts are approximated by normal numbers (docs/method.md §8).
+    The counts are approximated by normal numbers. The probability of the event is taken to be
+    q = other / other_draws, or 1 / other_draws if `other` is 0, under the other input, and
+    e^ε₁ q + δ under the first (docs/method.md §8).
     """
-    behind = max(other, 1) / max(other_draws, 1)
+    q = max(other, 1) / max(other_draws, 1)
 
     def refuted(larger: float) -> bool:
-        ahead = math.exp(min(larger, 700.0)) * behind + delta
-        if ahead >= 1:
+        p = math.exp(min(larger, 700.0)) * q + delta
+        if p >= 1:
             return False
-        low, high = _unlucky_counts(ahead, draws, behind, other_draws, power)
+        low, high = _unlucky_counts(p, draws, q, other_draws, power)
         return pair_epsilon_lower(low, draws, high, other_draws, delta, alpha) >= epsilon
 
     candidates = (epsilon + 0.01 * 1.02**i for i in range(400))
@@ -277,11 +192,11 @@ def detectable_epsilon_pair(
 
 
 def _unlucky_counts(
-    ahead: float, draws: int, behind: float, other_draws: int, power: float
+    p: float, draws: int, q: float, other_draws: int, power: float
 ) -> tuple[int, int]:
     """Return counts with which log(P(E) / Q(E)) is at its (1 - power) quantile."""
-    spread = (1 - ahead) / (draws * ahead), (1 - behind) / (other_draws * behind)
+    spread = (1 - p) / (draws * p), (1 - q) / (other_draws * q)
     step = float(ndtri(power)) / math.sqrt(max(sum(spread), 1e-300))
-    low = math.floor(draws * ahead * (1 - step * spread[0]))
-    high = math.ceil(other_draws * behind * (1 + step * spread[1]))
+    low = math.floor(draws * p * (1 - step * spread[0]))
+    high = math.ceil(other_draws * q * (1 + step * spread[1]))
     return max(0, low), min(other_draws, high)

@@ -1,9 +1,10 @@
 """The exact test of probabilistic differential privacy (docs/method.md §7).
 
 (ε, δ)-probabilistic DP says P(V) ≤ δ for V = {s : P(s) > e^ε Q(s)}, and the same with P and Q
-exchanged. P and Q are the laws of the output on the two inputs, and an atom is a single output s.
-Each function tests one direction: P is the law of one input, Q the law of the other input. The
-function takes the counts of candidate atoms, which earlier draws have chosen.
+exchanged. An atom is a single output s. Each function tests one direction, where P is the law of
+one input, Q that of the other, from these counts: `counts` and `others`, (atoms,), are the draws of
+P and of Q equal to each candidate atom, which earlier draws have chosen; `draws` is the number of
+all draws of P.
 """
 
 from __future__ import annotations
@@ -23,11 +24,10 @@ ATOM_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ViolatingMass:
-    """Result of `violating_mass`. P and Q are the laws of the output on the two inputs, an atom is
-    a single output s, and V = {s : P(s) > e^ε Q(s)}.
+    """Result of `violating_mass`.
 
     certified: for each candidate atom s, whether P(s) > e^ε Q(s) is certified.
-    delta_lower: a lower bound for P(V), rounded down.
+    delta_lower: a lower bound for P(V).
     """
 
     certified: tuple[bool, ...]
@@ -37,15 +37,8 @@ class ViolatingMass:
 def violating_mass(
     counts: IntArray, others: IntArray, draws: int, epsilon: float, alpha: float
 ) -> ViolatingMass:
-    """Certify atoms (single outputs) s with P(s) > e^ε Q(s), and bound the probability P(V) from
-    below, where V is the set of all such atoms.
-
-    counts, others: number of draws equal to each candidate atom, of the input with law P and of the
-        other input, each (atoms,). The candidates must be chosen without these draws.
-    draws: number of all draws of the input with law P.
-    epsilon: ε.
-    alpha: upper limit of the probability that a certified atom is not in V, or that the bound
-        exceeds P(V).
+    """Certify candidate atoms that are in V, and bound P(V) from below. With probability at most
+    alpha, a certified atom is not in V, or the bound exceeds P(V).
 
     Let A be the set of candidates. With probability at least 1 - ATOM_SHARE · alpha every certified
     atom is in V ∩ A, a set that does not depend on these draws. Then the number of draws equal to
@@ -60,15 +53,8 @@ def violating_mass(
 
 
 def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float) -> float:
-    """Return the p-value of the claim P(V) ≤ δ, rounded up. Here P and Q are the laws of the output
-    on the two inputs, and V = {s : P(s) > e^ε Q(s)}.
-
-    The p-value is the smallest alpha at which the lower bound of `violating_mass` exceeds δ. It is
-    1 if there are no candidate atoms.
-
-    counts, others, draws: as in `violating_mass`.
-    epsilon, delta: the claim.
-    """
+    """Return the p-value of the claim P(V) ≤ δ: the smallest alpha at which the lower bound of
+    `violating_mass` exceeds δ; 1 without candidate atoms."""
     if len(counts) == 0:
         return 1.0
     sides = counts, others, draws, epsilon
@@ -78,15 +64,9 @@ def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delt
 def epsilon_lower(
     counts: IntArray, others: IntArray, draws: int, delta: float, alpha: float
 ) -> float:
-    """Return the largest ε at which the claim P(V) ≤ δ, with V = {s : P(s) > e^ε Q(s)}, is refuted;
-    0 if it is refuted at no ε. The result lies in [0, 50] nats, and is rounded down by at most
-    10⁻⁶. It is found by bisection: with a larger ε, fewer atoms are certified, so
-    a claim that is not refuted at some ε is not refuted at a larger ε either.
-
-    counts, others, draws: as in `violating_mass`.
-    delta: δ of the claim.
-    alpha: level of the test.
-    """
+    """Return the largest ε in [0, 50] at which the claim P(V) ≤ δ is refuted, rounded down by at
+    most 10⁻⁶; 0 if there is none. With a larger ε, fewer atoms are certified, so bisection finds
+    it."""
 
     def stands(epsilon: float) -> bool:
         return violating_mass(counts, others, draws, epsilon, alpha).delta_lower <= delta
@@ -99,16 +79,12 @@ def epsilon_lower(
 def detectable_epsilon(
     counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float, alpha: float
 ) -> float:
-    """Return the smallest true ε₁ > ε at which the claim (ε, δ) would probably be refuted.
+    """Return the smallest true ε₁ > ε at which the claim would probably be refuted; inf if there is
+    none.
 
-    To refute the claim, all atoms of some set must be certified, and the lower
-    bound for the probability of this set must be above δ. At ε₁, each atom of such a set is
-    certified with probability 0.9 (docs/method.md §8). The result is inf if the lower bound is at
-    most δ even for the set of all candidates.
-
-    counts, others, draws: as in `violating_mass`.
-    epsilon, delta: the claim.
-    alpha: level of the test.
+    To refute the claim, all atoms of some set must be certified, and the lower bound for the
+    probability of this set must be above δ. At ε₁, each atom of such a set is certified with
+    probability 0.9 (docs/method.md §8).
     """
     if len(counts) == 0:
         return math.inf

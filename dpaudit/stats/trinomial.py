@@ -1,16 +1,13 @@
-"""The score test of a claim (ε, δ) on counts of correct and wrong guesses (docs/method.md §2).
+"""The score test of a claim (ε, δ) on counts of right and wrong guesses (docs/method.md §2).
 
-In N draws a rule guessed the input C times correctly and W times wrongly, and abstained in the
-other draws. With c = Pr[correct] and w = Pr[wrong], the claim implies c ≤ e^ε w + s, where s = hδ
-("spared") is the share of draws that δ excuses; h = 1 if the rule can guess both inputs, h = ½ if
-it can guess only one. The test statistic is the score z = (C - e^ε W - sN) / sd, where sd is the
-standard deviation of the numerator under the claim. The unknown w is a nuisance parameter: the
+In N draws a rule guessed the input C times rightly and W times wrongly. The claim implies
+c ≤ e^ε w + s, with s = hδ. The test statistic is the score z = (C - e^ε W - sN) / sd, where sd is
+the standard deviation of the numerator under the claim. The unknown w is a nuisance parameter: the
 p-value is γ plus the supremum of Pr[z ≥ observed z] over an interval that contains w with
 probability 1 - γ (Berger & Boos 1994).
 
-`dpaudit.stats.game` uses `ScoreTest` for δ > 0. Most of the code serves to compute the supremum
-fast. In the docstrings of this module, a group is a range of consecutive W, and C*(W) is the
-smallest C with z ≥ observed z.
+Most of the code serves to compute the supremum fast. In this module, a group is a range of
+consecutive W, and C*(W) is the smallest C with z ≥ observed z.
 """
 
 from __future__ import annotations
@@ -28,36 +25,33 @@ from scipy.special import betainc, gammaln
 
 from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interval, upper_tail
 
-# Number of evenly spaced values of w = Pr[wrong guess] at which a test first computes Pr[z ≥
-# observed z], where z is the score of the guesses. Values near local maxima follow
-# (`_REFINED_POINTS`).
+# Number of evenly spaced values of w at which a test first computes Pr[z ≥ observed z], where z is
+# the score of the guesses. Values near local maxima follow (`_REFINED_POINTS`).
 _FIRST_POINTS = 65
-# Around a local maximum of Pr[z ≥ observed z] (z is the score), further values of w = Pr[wrong
-# guess] are tried. Number of evenly spaced w from the last w that was tried before the maximum to
-# the first w that was tried after it, both included.
+# Around a local maximum of Pr[z ≥ observed z], further values of w are tried. Number of evenly
+# spaced w from the last w that was tried before the maximum to the first w that was tried after it,
+# both included.
 _REFINED_POINTS = 17
 # Pr[z ≥ observed z], where z is the score of the guesses, may have several local maxima as a
-# function of w = Pr[wrong guess]. Largest number of local maxima near which further values of w are
-# tried, to limit the time of a test.
+# function of w. Largest number of local maxima near which further values of w are tried, to limit
+# the time of a test.
 _MAX_PEAKS = 8
-# Largest number of values of w = Pr[wrong guess] that are evaluated in one array, to limit memory.
+# Largest number of values of w that are evaluated in one array, to limit memory.
 _MAX_ARRAY_POINTS = 128
-# As a function of w = Pr[wrong guess], Pr[z ≥ observed z] may jump like the teeth of a saw
-# (`_points_between`). The jumps are smooth enough to be ignored only if the number of abstentions
-# has at least this standard deviation.
+# As a function of w, Pr[z ≥ observed z] may jump like the teeth of a saw (`_points_between`). The
+# jumps are smooth enough to be ignored only if the number of abstentions has at least this standard
+# deviation.
 _SMOOTH_DEVIATION = 5.0
-# z is the score of the guesses. As a function of w = Pr[wrong guess], Pr[z ≥ observed z] may jump.
-# Where the jumps are not smooth (`_SMOOTH_DEVIATION`), `_points_between` adds values of w until
-# every two neighbouring values satisfy one of two conditions. Both compare the numbers of right and
-# wrong guesses at the two values of w:
-# 1. The numbers differ by at most 0.4 (`_NEAR`) standard deviations.
-# 2. They differ by at most 1 (`_FAR`) standard deviation, and the distance between the two values
-#    of w is at most a quarter (`_PART`) of the distance between two jumps.
+# As a function of w, Pr[z ≥ observed z] may jump. Where the jumps are not smooth
+# (`_SMOOTH_DEVIATION`), `_points_between` adds values of w until the numbers of right and wrong
+# guesses at every two neighbouring w differ by at most 0.4 (`_NEAR`) standard deviations, or by at
+# most 1 (`_FAR`) if the distance between the two w is at most a quarter (`_PART`) of the distance
+# between two jumps.
 _NEAR, _FAR, _PART = 0.4, 1.0, 0.25
-# The supremum of Pr[z ≥ observed z] over w = Pr[wrong guess] is computed from finitely many w. It
-# is multiplied by 1 plus this number, since the probability may be larger between them. (Measured
-# on 1,880 random counts of 20 to 10⁷ draws: the computed supremum is smaller than the largest value
-# at 4,001 w by a relative 0.00098 at most, and by less than 0.00012 in 99 % of the counts.)
+# The supremum of Pr[z ≥ observed z] over w is computed from finitely many w. It is multiplied by 1
+# plus this number, since the probability may be larger between them. (Measured on 1,880 random
+# counts of 20 to 10⁷ draws: the computed supremum is smaller than the largest value at 4,001 w by a
+# relative 0.00098 at most, and by less than 0.00012 in 99 % of the counts.)
 _SUPREMUM_MARGIN = 1e-3
 # Sums over W, the number of wrong guesses, leave out the smallest and the largest values of W. On
 # each side, the values left out have at most this probability in total.
@@ -70,8 +64,9 @@ MAX_TERMS = 512
 # left out weigh less than `_TRUNCATED` (1e-13) together.
 _NEGLIGIBLE = 1e-17
 # Number of binomial probabilities that take as long to compute as one incomplete beta function
-# (measured: 10 for few draws, 40 for many). `_Path` computes tails from binomial probabilities
-# instead of incomplete beta functions if each tail needs fewer than this number on average.
+# (measured: 10 for few draws, 40 for many). `_TailDifferences` computes tails from binomial
+# probabilities instead of incomplete beta functions if each tail needs fewer than this number on
+# average.
 _COST_OF_BETA = 30
 # A sum over W, the number of wrong guesses, groups consecutive values of W. If a group has at most
 # this many values, adding up their probabilities is faster than subtracting two binomial tails.
@@ -86,8 +81,8 @@ _FIXED_POINT_STEPS = 2
 # Smallest divisor and smallest argument of a logarithm: smaller numbers are raised to it, since 0
 # is not allowed.
 _MIN_POSITIVE = 1e-300
-# Of the first values of w = Pr[wrong guess], every eighth is evaluated first. If the p-value is
-# already large enough there, the other values are skipped.
+# Of the first values of w, every eighth is evaluated first. If the p-value is already large enough
+# there, the other values are skipped.
 _GLANCE_STRIDE = 8
 # Largest ε, in nats, that is tested; claims with a larger ε get p-value 1. The reason: e^(2ε) must
 # fit in a float.
@@ -103,11 +98,9 @@ _CACHED_GRIDS = 16
 class _Grid:
     """A table of Pr[W in group] for several values of w, where W ~ Bin(draws, w).
 
-    W is the number of wrong guesses; a group is a range of consecutive values of W.
-
     points: values of w, (points,).
     edges: smallest W of each group, then the end of the last group, (groups + 1,).
-    mass: probability of each group of W at each w, (points, groups).
+    mass: (points, groups).
     """
 
     points: FloatArray
@@ -146,23 +139,14 @@ def _finer_grid(grid: _Grid, draws: int, low: float, high: float) -> _Grid:
 
 
 class ScoreTest:
-    """A test of claims Pr[correct guess] ≤ e^ε Pr[wrong guess] + s, from the counts of guesses.
+    """A test of claims c ≤ e^ε w + s, from the counts of guesses.
 
-    The methods take ε and s. s = hδ is the share of draws that δ excuses; h is 1 if the rule can
-    guess both inputs, and ½ if it can guess only one.
-
-    Parameters
-    ----------
-    correct, wrong : int
-        Number C of right guesses, and number W of wrong guesses.
-    draws : int
-        Number N of all draws, with and without a guess.
-    gamma : float
-        γ, in (0, 1): probability that Pr[wrong guess] lies outside of its confidence interval. γ is
-        added to every p-value.
-    terms : int
-        Largest number of terms in a sum over the possible values of W. If W has more values, they
-        are grouped. Fewer terms are faster, and make the p-value larger.
+    correct, wrong: C and W.
+    draws: number N of all draws, with and without a guess.
+    gamma: γ, in (0, 1), the probability that w lies outside of its confidence interval; it is added
+        to every p-value.
+    terms: largest number of terms in a sum over the possible values of W. If W has more values,
+        they are grouped. Fewer terms are faster, and make the p-value larger.
     """
 
     def __init__(
@@ -173,42 +157,16 @@ class ScoreTest:
         self._low, self._high = clopper_pearson_interval(wrong, draws, gamma)
 
     def score(self, epsilon: float, spared: float) -> float:
-        """Return the score z = (C - e^ε W - sN) / sd for C right and W wrong guesses in N draws.
-
-        Parameters
-        ----------
-        epsilon : float
-            ε ≥ 0, in nats.
-        spared : float
-            s = hδ in [0, 1): the claim is Pr[correct] ≤ e^ε Pr[wrong] + s. h is 1 if the rule can
-            guess both inputs, and 1/2 if it can guess only one.
-
-        Returns
-        -------
-        float
-            z, which falls as ε or s rises. sd is the standard deviation of the numerator if
-            Pr[wrong] = w and Pr[correct] = e^ε w + s, for the most likely w.
-        """
+        """Return the score z, which falls as ε or s rises. sd is the standard deviation of the
+        numerator if c = e^ε w + s, for the most likely w."""
         counts = np.array([self._correct]), np.array([self._wrong])
         return float(_score(*counts, self.draws, math.exp(epsilon), spared)[0])
 
     def p_value(self, epsilon: float, spared: float, enough: float = 1.0) -> float:
-        """Return the p-value of c ≤ e^ε w + s, where c = Pr[correct] and w = Pr[wrong].
+        """Return the p-value of c ≤ e^ε w + s: γ + sup of Pr[z ≥ observed z] at c = e^ε w + s over
+        the confidence interval of w; in [γ, 1]. Pr[p ≤ u] ≤ u for every u.
 
-        Parameters
-        ----------
-        epsilon, spared : float
-            ε ≥ 0 in nats; s = hδ in [0, 1), the share of draws that δ excuses. h is 1 if the rule
-            can guess both inputs, and 1/2 if it can guess only one.
-        enough : float, default 1
-            Stop as soon as p is known to exceed this number, and return a lower bound of p.
-
-        Returns
-        -------
-        float
-            p = γ + sup over w of Pr[z ≥ observed z] at c = e^ε w + s; in [γ, 1], rounded up. z is
-            the method `score`; the sup is over the confidence interval of w, which misses w with
-            probability γ. If c ≤ e^ε w + s, then Pr[p ≤ u] ≤ u for every u.
+        enough: stop as soon as p is known to exceed this number, and return a lower bound of p.
         """
         tail = self._tail(epsilon, spared)
         if tail is None:
@@ -234,18 +192,16 @@ class ScoreTest:
         critical = _critical_correct(
             grid.edges[:-1], self.draws, ratio, spared, self.score(epsilon, spared)
         )
-        path = _Path.between(critical, grid.edges, self.draws)
+        path = _TailDifferences.between(critical, grid.edges, self.draws)
         return _Tail(grid, critical, path, self.draws, ratio, spared)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Path:
+class _TailDifferences:
     """The differences between the binomial tails of neighbouring groups of W.
 
-    W is the number of wrong guesses in N draws; a group is a range of consecutive W. C*(W) is the
-    smallest number of right guesses whose score z is at least the observed z. The tail of a group
-    is Pr[Bin(n, q) ≥ k] with n = N - W, k = C*(W) and q = Pr[right guess | no wrong guess], for the
-    first W of the group. From group to group, n falls and k rises. By
+    The tail of a group is Pr[Bin(n, q) ≥ k] with n = N - W, k = C*(W) and q = Pr[right guess | no
+    wrong guess], for the first W of the group. From group to group, n falls and k rises. By
 
         Pr[Bin(n, q) ≥ k] = Pr[Bin(n - 1, q) ≥ k] + q Pr[Bin(n - 1, q) = k - 1]
         Pr[Bin(n, q) ≥ k] = Pr[Bin(n, q) ≥ k + 1] + Pr[Bin(n, q) = k],
@@ -254,7 +210,7 @@ class _Path:
     faster to compute than a tail. All terms are positive, so that sums lose no digits.
 
     starts: for each group but the last, index of the first term of its difference, (groups - 1,).
-    sizes, hits: n and k of each term Pr[Bin(n, q) = k], each (terms,).
+    sizes, hits: n and k of each term, (terms,).
     falls: whether the term is multiplied by q, since n falls there, (terms,).
     last: k and n of the tail of the last group.
     """
@@ -266,7 +222,7 @@ class _Path:
     last: tuple[int, int]
 
     @classmethod
-    def between(cls, critical: IntArray, edges: IntArray, draws: int) -> _Path | None:
+    def between(cls, critical: IntArray, edges: IntArray, draws: int) -> _TailDifferences | None:
         """Return the differences between the tails of neighbouring groups; None if slower."""
         # Only groups with C* ≤ N - W have a tail above 0, where C* is the smallest number of right
         # guesses with z ≥ observed z, at the first W of each group.
@@ -305,20 +261,18 @@ class _Path:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """Pr[z ≥ observed z] as a function of w = Pr[wrong], at c = Pr[correct] = ratio · w + spared.
+    """Pr[z ≥ observed z] as a function of w, at c = ratio · w + spared.
 
-    grid: values of w, and the groups of W; a group is a range of consecutive numbers W of wrong
-        guesses.
-    critical: for each group, (groups,), the smallest number C* of right guesses with z ≥ observed
-        z, at the first W of the group.
-    path: the differences between the binomial tails of neighbouring groups, from which sums of
-        tails are computed; None to compute every tail by itself.
-    ratio, spared: e^ε, and the share of draws that δ excuses.
+    grid: values of w, and the groups of W.
+    critical: C* at the first W of each group, (groups,).
+    path: the differences of tails, from which they are summed; None to compute every tail by
+        itself.
+    ratio: e^ε.
     """
 
     grid: _Grid
     critical: IntArray
-    path: _Path | None
+    path: _TailDifferences | None
     draws: int
     ratio: float
     spared: float

@@ -1,16 +1,14 @@
 """A lower bound of the Rényi divergence D_a(P ‖ Q) from counts by level and input.
 
-The bound tests claims of Rényi and concentrated DP (docs/method.md §6). A level is a bin of the
-outputs. P and Q are the laws of the output on the two inputs. For every bounded function g of the
-output and every order a > 1 (Birrell et al. 2021, Thm 3.1; docs/method.md (6.7)),
+The bound tests claims of Rényi and concentrated DP (docs/method.md §6). For every bounded function
+g of the output and every order a > 1 (Birrell et al. 2021, Thm 3.1; docs/method.md (6.7)),
 
     D_a(P ‖ Q) ≥ a/(a-1) · log E_P[X] - log E_Q[Y],   X = e^{(a-1) g},   Y = e^{a g},
 
-with equality at g = log dP/dQ. A *witness* is such a g that has one value per level and was fixed
-before the draws are counted. So X and Y are bounded, and both means are tested by betting
-(Waudby-Smith & Ramdas 2024). A first bettor with wealth 1 stakes λ₁ on "E_P[X] > m₁": each draw of
-P multiplies the wealth by 1 + λ₁(X - m₁), which has expectation at most 1 if E_P[X] ≤ m₁. A second
-bettor stakes λ₂ on "E_Q[Y] < m₂", with factors 1 + λ₂(m₂ - Y) at the draws of Q.
+with equality at g = log dP/dQ. For a witness, X and Y are bounded, and both means are tested by
+betting (Waudby-Smith & Ramdas 2024). A first bettor with wealth 1 stakes λ₁ on "E_P[X] > m₁": each
+draw of P multiplies the wealth by 1 + λ₁(X - m₁), which has expectation at most 1 if E_P[X] ≤ m₁. A
+second bettor stakes λ₂ on "E_Q[Y] < m₂", with factors 1 + λ₂(m₂ - Y) at the draws of Q.
 
 By (6.7), D_a ≤ d allows only pairs of means with m₂ ≥ m₁^{a/(a-1)} e^{-d}. If m₁ and m₂ are the
 true means, the product of both wealths has expectation at most 1. So 1 / (smallest product of
@@ -65,27 +63,14 @@ _TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
-    """A witness of a Rényi divergence: a function g of the level (bin of the output), with the
-    stakes of two bets, on the means m₁ = E_P[e^{(a-1) g}] and m₂ = E_Q[e^{a g}].
+class DivergenceWitness:
+    """A witness of a Rényi divergence. Raise ValueError for an order, values or stakes out of
+    range, or |a g| ≥ 300.
 
-    Parameters
-    ----------
-    order : float
-        The order a of the divergence D_a(P ‖ Q), above 1.
-    from_d1 : bool
-        True if P is the law of the output on d1 and Q the law on d2; False for the reverse.
-    values : tuple of float
-        The value of g at each level, in nats. Finite.
-    stakes : tuple of float
-        λ₁, the stake of the bet that the first mean is above a number, and λ₂, the stake of the bet
-        that the second mean is below a number. (All pairs of numbers that the claim allows are
-        tried.) Above 0, and small enough that no single draw can lose the whole wealth.
-
-    Raises
-    ------
-    ValueError
-        For an order, values or stakes out of range, or |a g| ≥ 300.
+    order: the order a of the divergence D_a(P ‖ Q), above 1.
+    from_d1: True if P is the law of the output on d1 and Q the law on d2; False for the reverse.
+    values: g at each level, in nats.
+    stakes: λ₁ and λ₂, above 0, and so small that no single draw can lose the whole wealth.
     """
 
     order: float
@@ -103,58 +88,20 @@ class Witness:
 
     @property
     def raised(self) -> tuple[FloatArray, FloatArray]:
-        """X = e^{(a-1) g} and Y = e^{a g} at each level, both (levels,). One bet is that the mean
-        of X is large, the other that the mean of Y is small. a is the order of the witness, and g
-        are its values.
-        """
+        """X = e^{(a-1) g} and Y = e^{a g} at each level, both (levels,)."""
         g = np.array(self.values)
         return np.exp((self.order - 1) * g), np.exp(self.order * g)
 
 
-def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) -> float:
-    """Return the p-value of the claim that the Rényi divergence D_a(P ‖ Q) is ≤ `divergence`.
-
-    Parameters
-    ----------
-    witness : Witness
-        The function of the level by which the claim is tested; fixed before the draws.
-    counts : ndarray of int, shape (levels, 2)
-        Number of draws of d1 and number of draws of d2, for each level.
-    divergence : float
-        The claimed divergence, in nats, at least 0.
-
-    Returns
-    -------
-    float
-        p, in (0, 1], rounded up.
-    """
+def p_value(witness: DivergenceWitness, counts: NDArray[np.integer], divergence: float) -> float:
+    """Return the p-value, in (0, 1], of the claim D_a(P ‖ Q) ≤ `divergence`, from counts by
+    level."""
     return math.exp(-min(_MAX_LOG_WEALTH, max(0.0, log_wealth(witness, counts, divergence))))
 
 
-def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
-    """Return a lower bound of the Rényi divergence D_a(P ‖ Q) of order a.
-
-    Parameters
-    ----------
-    witness : Witness
-        A function with one value for each level, from which the bound is
-        computed; fixed before the draws. It also states the order a, and whether P is the law of
-        the output on d1 or on d2.
-    counts : ndarray of int, shape (levels, 2)
-        Number of draws of d1 and number of draws of d2, for each level.
-        Expected counts, as floats, give a predicted bound.
-    alpha : float
-        The error probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        The bound in nats, at least 0, rounded down.
-
-    Notes
-    -----
-    The bound exceeds the true divergence with probability at most alpha.
-    """
+def divergence_lower(witness: DivergenceWitness, counts: Counts, alpha: float) -> float:
+    """Return a lower bound of D_a(P ‖ Q), in nats, at least 0, from counts by level. Expected
+    counts, as floats, give a predicted bound."""
     needed = -math.log(alpha)
     x, y = witness.raised
     power = witness.order / (witness.order - 1)
@@ -174,32 +121,14 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
 
 
 def log_wealth(
-    witness: Witness, counts: Counts, divergence: float, needed: float | None = None
+    witness: DivergenceWitness, counts: Counts, divergence: float, needed: float | None = None
 ) -> float:
-    """Return the log of the wealth won by betting against the claim D_a(P ‖ Q) ≤ `divergence`.
+    """Return the log of the wealth won by betting against D_a(P ‖ Q) ≤ `divergence`, rounded down:
+    of the smallest product of the two wealths over all pairs (m₁, m₂) that the claim allows (6.8).
 
-    Parameters
-    ----------
-    witness : Witness
-        The function of the level, and the stakes of the bets; fixed before the draws.
-    counts : ndarray of int, shape (levels, 2)
-        Number of draws of d1 and number of draws of d2, for each level.
-    divergence : float
-        The claimed divergence d, in nats, at least 0.
-    needed : float or None, default None
-        If given, stop as soon as it is known whether the log is at least `needed`. The number that
-        is returned is then at least `needed` if and only if the log is.
+    needed: if given, stop as soon as it is known whether the log is at least `needed`; the result
+        is then at least `needed` if and only if the log is.
 
-    Returns
-    -------
-    float
-        The log, rounded down.
-
-    Notes
-    -----
-    One bettor bets against a mean m₁ of X = e^{(a-1) g}, another against a mean m₂ of Y = e^{a g},
-    where a is the order and g the function of the witness. The returned wealth is the smallest
-    product of their wealths over all pairs (m₁, m₂) that the claim allows (docs/method.md (6.8)).
     As a function of log m₁, the log of the first wealth is concave, and the log of the second
     wealth at the smallest allowed m₂ convex. So in each interval of a grid of log m₁, the first log
     lies above its chord, the second above its tangent. Intervals that may contain the minimum of
@@ -259,30 +188,12 @@ def log_wealth(
 def best_stakes(
     order: float, values: FloatArray, laws: FloatArray, draws: float, alpha: float
 ) -> tuple[tuple[float, float], float]:
-    """Return nearly optimal stakes for future draws, and the bound predicted with these stakes.
+    """Return nearly optimal stakes (λ₁, λ₂) for future draws, and the bound predicted with them.
 
-    Parameters
-    ----------
-    order : float
-        The order a of the divergence, above 1.
-    values : ndarray of float, shape (levels,)
-        The value of g at each level, in nats.
-    laws : ndarray of float, shape (levels, 2)
-        Estimated probability of each level under P, and under Q.
-    draws : float
-        Number of future draws of each input.
-    alpha : float
-        The error probability of the test, in (0, 1).
+    values: g at each level, in nats, (levels,).
+    laws: estimated probability of each level under P, and under Q, (levels, 2).
+    draws: number of future draws of each input.
 
-    Returns
-    -------
-    stakes : tuple of float
-        λ₁ and λ₂ of the bets on X = e^{(a-1) g} and on Y = e^{a g}, as in `Witness`.
-    predicted : float
-        Approximate lower bound of the divergence, in nats; may be below 0.
-
-    Notes
-    -----
     A divergence of at most d allows only means m₁ of X and m₂ of Y with m₂ ≥ m₁^{a/(a-1)} e^{-d}.
     λ₁ / λ₂ is the slope dm₂/dm₁ of this limit at the expected bound d, so that the product of
     wealths is stationary along the limit. Let λ = λ₂, and let gap be the distance of m₂ at the
@@ -314,38 +225,26 @@ def _total(profit: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def most_telling_witness(
-    expected: FloatArray, limits: Mapping[float, float], coming: float, alpha: float
-) -> Witness | None:
-    """Return the witness that certifies the largest predicted lower bound of a Rényi divergence,
-    relative to the divergence that the claim allows.
+    expected: FloatArray, limits: Mapping[float, float], future_draws: float, alpha: float
+) -> DivergenceWitness | None:
+    """Return the witness with the largest predicted lower bound of a divergence, relative to the
+    one that the claim allows; None if no bound above 0 is predicted.
 
-    Parameters
-    ----------
-    expected : ndarray of float, shape (levels, 2)
-        Expected draws by level and input, out of all learning draws.
-    limits : Mapping of float to float
-        Divergence that the claim allows, in nats, for each order.
-    coming : float
-        Number of draws to certify with, for both inputs together.
-    alpha : float
-        Error probability of the certified bound.
-
-    Returns
-    -------
-    Witness or None
-        None if no witness is predicted to certify a divergence above 0.
+    expected: (levels, 2), expected draws, out of all learning draws.
+    limits: for each order, the divergence that the claim allows, in nats.
+    future_draws: number of draws to certify with, for both inputs together.
     """
     laws = np.maximum(expected, _TINY)
     laws = laws / laws.sum(axis=0)
     candidates = sorted(
-        _promising(laws, limits, coming / 2, alpha), key=lambda candidate: -candidate[0]
+        _promising(laws, limits, future_draws / 2, alpha), key=lambda candidate: -candidate[0]
     )
     best, best_ratio = None, 0.0
     # The predictions assume small stakes, so they are not exact. So for the three candidates with
     # the best predictions, the bounds themselves are computed from expected counts, and compared.
     for _, order, sign, values, stakes in candidates[:3]:
-        witness = Witness(order, sign > 0, tuple(values.tolist()), stakes)
-        lower = divergence_lower(witness, laws * coming / 2, alpha)
+        witness = DivergenceWitness(order, sign > 0, tuple(values.tolist()), stakes)
+        lower = divergence_lower(witness, laws * future_draws / 2, alpha)
         if lower / max(limits[witness.order], _TINY) > best_ratio:
             best, best_ratio = witness, lower / max(limits[witness.order], _TINY)
     return best

@@ -1,9 +1,8 @@
 """Detect mechanisms that are compiled again for each number of draws in a call.
 
-JAX and TensorFlow compile a function for each shape of its arrays. If a mechanism uses them and
-makes many draws in one call, dpaudit asks it only for a few different numbers of draws
-(`adapters/calls.py`). The detection reads only the mechanism's code, so it gives the same answer in
-every process that draws.
+JAX and TensorFlow compile a function for each shape of its arrays, so dpaudit asks such a mechanism
+only for a few different numbers of draws in a call. The detection reads only the mechanism's code,
+so it gives the same answer in every process that draws.
 """
 
 from __future__ import annotations
@@ -26,13 +25,9 @@ _MAX_OBJECTS = 2_000
 
 
 def is_compiled_by_size(mechanism: Any) -> bool:
-    """Return whether a mechanism uses JAX or TensorFlow (`COMPILERS`), which compile a function
-    again for each number of draws in a call.
-
-    The search looks for the names of these libraries in the code of the mechanism, and of the
-    functions in its module that this code uses. It also covers closures, and attributes of the
-    mechanism's object.
-    """
+    """Return whether a mechanism uses JAX or TensorFlow (`COMPILERS`), by the names in its code,
+    and in that of the functions in its module that it uses, its closures, and attributes of its
+    object."""
     level, known = [mechanism], set[int]()
     for _ in range(_MAX_DEPTH):
         following: list[Any] = []

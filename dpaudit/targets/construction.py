@@ -1,11 +1,10 @@
 """Make the function that draws, from a target: import the mechanism, make its object, find its
-method.
+method. Find the source line of a mechanism, and packages that it needs and that are not installed.
 
-This module also finds the source line of a mechanism, and reports packages that a mechanism needs
-and that are not installed. A failed import is a fault of the installation. As an outcome, it would
-look like a leak if only one input reaches the branch with the import. So a failed import in the
-first calls ends the audit (exit code 2), whichever input raises it. In a rare branch, which the
-first calls do not reach, it counts as an outcome.
+A failed import is a fault of the installation. As an outcome, it would look like a leak if only one
+input reaches the branch with the import. So a failed import in the first calls ends the audit (exit
+code 2), whichever input raises it. In a rare branch, which the first calls do not reach, it counts
+as an outcome.
 """
 
 from __future__ import annotations
@@ -47,10 +46,8 @@ NEEDS_INIT = "; give its arguments with --init '[…]' (YAML: init: […])"
 
 
 def functions(target: PythonTarget) -> tuple[Function, Function | None]:
-    """Return the function that draws, and the post-processing function (None if there is none).
-
-    Raises TargetError if a function cannot be imported, made or called.
-    """
+    """Return the function that draws, and the post-processing function, if any. Raises TargetError
+    if a function cannot be imported, made or called."""
     if isinstance(target, ImportedTarget):
         return build(target), post_processing(target.post_process)
     if inspect.isclass(target.function):
@@ -61,23 +58,14 @@ def functions(target: PythonTarget) -> tuple[Function, Function | None]:
 
 
 def post_processing(named: Function | str | None) -> Function | None:
-    """Return the function that is applied to every output, or None if `named` is None.
-
-    named: the function, or its import path.
-
-    Raises TargetError if the function cannot be imported, or cannot be called with one argument.
-    """
+    """Return the post-processing function, or the one at an import path; None for None. Raises
+    TargetError if it cannot be imported, or cannot be called with one argument."""
     return None if named is None else applied(named, "post_process")
 
 
 def applied(named: Function | str, role: str) -> Function:
-    """Return a function that takes one output, such as a post-processing function.
-
-    named: the function, or its import path.
-    role: name of the option that gave the function, for messages.
-
-    Raises TargetError if the function cannot be imported, or cannot be called with one argument.
-    """
+    """Return the function of one output that an option (`role`) names by itself or by its import
+    path. Raises TargetError if it cannot be imported, or cannot be called with one argument."""
     try:
         function: Function = resolve(named) if isinstance(named, str) else named
     except TargetError as error:
@@ -113,9 +101,7 @@ def build(target: ImportedTarget) -> Function:
 
 
 def is_made(target: AnyTarget) -> bool:
-    """Return whether the mechanism is made by calling a class or a factory, which may take
-    arguments (`init`).
-    """
+    """Return whether the mechanism is made by calling a class or a factory, which `init` is for."""
     return isinstance(target, ImportedTarget) and (
         target.factory or inspect.isclass(resolve(target.path))
     )
@@ -155,7 +141,7 @@ def _method(mechanism: Any, target: ImportedTarget) -> Function:
 
 
 def _check_usable(kind: type, target: ImportedTarget) -> None:
-    from dpaudit.library_claims.drawing import is_drawn_from
+    from dpaudit.library_claims.dataset_functions import is_drawn_from
 
     # Whether instances can be called. `callable(kind)` does not show it: it is True for every
     # class, since calling a class makes an instance.
@@ -172,7 +158,7 @@ def _as_function(mechanism: Any) -> Any:
     """Return a function that draws from an object of a known library; else the object itself."""
     if inspect.isroutine(mechanism):
         return mechanism
-    from dpaudit.library_claims.drawing import as_function
+    from dpaudit.library_claims.dataset_functions import as_function
 
     return as_function(mechanism)
 
@@ -189,8 +175,8 @@ def _callable(value: Any, name: str) -> Function:
 
 def source_of(target: AnyTarget) -> str | None:
     """Return the file and line of a mechanism, such as `mine.py:12`, relative to the working
-    directory. Return None for a composition, for a mechanism without Python code, and for code that
-    this process has not imported."""
+    directory; None for a composition, for a mechanism without Python code, and for code that this
+    process has not imported."""
     match single_targets(target):
         case (CallableTarget(function=function),):
             return _source_line(function)
@@ -201,11 +187,7 @@ def source_of(target: AnyTarget) -> str | None:
 
 
 class Argument(NamedTuple):
-    """A value that a parameter of a mechanism has.
-
-    is_given: whether the user gave the value; if not, it is the default.
-    option: the option that gives the parameter a value.
-    """
+    """A parameter's value, whether the user gave it, and the option that can give it."""
 
     value: Any
     is_given: bool
@@ -213,9 +195,9 @@ class Argument(NamedTuple):
 
 
 def arguments_of(target: AnyTarget) -> dict[str, Argument]:
-    """Return the arguments of a mechanism, and of the class or factory that makes it, by name. The
-    mapping is empty for a composition and a program. Defaults are unknown if this process has not
-    imported the mechanism."""
+    """Return the arguments of a mechanism, and of the class or factory that makes it, by name; {}
+    for a composition and a program. Defaults are unknown if this process has not imported the
+    mechanism."""
     parts = single_targets(target)
     part = parts[0].target if isinstance(parts[0], IsolatedTarget) else parts[0]
     if len(parts) > 1 or not isinstance(part, CallableTarget | ImportedTarget):
@@ -267,19 +249,15 @@ _NAME = re.compile(r"No module named '([^']+)'")
 
 
 def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
-    """Raise TargetError if a call of the mechanism has failed to import a package.
-
-    raised: maps the name of an exception's type to the first such exception of the mechanism.
-    """
+    """Raise TargetError if one of the mechanism's exceptions, by type, is a failed import."""
     for kind in filter(raised.__contains__, _KINDS):
         where = " or ".join(dict.fromkeys(map(_where, single_targets(target))))
         raise not_found(raised[kind].words, target.name, where)
 
 
 def not_found(words: str, name: str, where: str = sys.executable) -> TargetError:
-    """Return the error for a failed import. Its message names the package to install.
+    """Return the error for a failed import, which names the package to install.
 
-    words: type and message of the exception, such as "ImportError: …".
     name: name of the mechanism.
     where: the interpreter or environment in which the import failed.
     """
@@ -298,18 +276,12 @@ def not_found(words: str, name: str, where: str = sys.executable) -> TargetError
 
 
 def is_missing(words: str) -> bool:
-    """Return whether an exception is a failed import.
-
-    words: type and message of the exception.
-    """
+    """Return whether an exception, by its words, is a failed import."""
     return words.partition(":")[0] in _KINDS
 
 
 def lacks(words: str) -> str | None:
-    """If a failed import names the missing package in its message, return the package; else None.
-
-    words: type and message of the exception.
-    """
+    """Return the missing package that a failed import names in its words, or None."""
     match = _NAME.search(words)
     return None if match is None else match[1]
 

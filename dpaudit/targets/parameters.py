@@ -1,10 +1,6 @@
-"""Find the parameters of a mechanism that take the dataset, the random generator and the number of
-outputs.
-
-The use of a parameter for one of these three is called its role. The function `calling` reads the
-roles from the signature before the first draw, so that a misspelt name of a parameter is reported
-as an error. In a draw, a misspelt name would raise an exception that counts as an outcome.
-"""
+"""Find the parameters of a mechanism for each role. `calling` reads the roles from the signature
+before the first draw, so that a misspelt name of a parameter is reported as an error. In a draw, it
+would raise an exception that counts as an outcome."""
 
 from __future__ import annotations
 
@@ -66,13 +62,11 @@ def calling(
     *,
     unpacks: bool = False,
 ) -> Calling:
-    """Return how to call the `function` of a target.
+    """Return how to call the `function` of a target. Raises TargetError if the signature, unless it
+    is unknown, as for compiled functions, does not fit the options of the target.
 
     unpacks: whether the caller can take a single output out of a list or array of one output. If
         so, a function that requires a parameter `size` can make one draw per call, with size=1.
-
-    Raises TargetError if the signature does not fit the options of the target. The options are not
-    checked if the signature is unknown, as for compiled functions.
     """
     _check_kind(function, target.name)
     _check_named_once(target)
@@ -81,15 +75,11 @@ def calling(
         names = target.batch_arg, target.rng_arg
         batch, rng = (None if name == NONE else name for name in names)
         return Calling(batch, rng, target.data_arg)
-    return _Reader(signature.parameters, target).read(unpacks=unpacks)
+    return _RoleFinder(signature.parameters, target).read(unpacks=unpacks)
 
 
-class _Reader:
-    """Finds the parameters of a function for each role: dataset, random generator, number of
-    outputs.
-
-    parameters: the function's parameters by name.
-    """
+class _RoleFinder:
+    """Finds the parameter of a function for each role."""
 
     def __init__(self, parameters: Mapping[str, Parameter], target: PythonTarget) -> None:
         self._every, self._left, self._target = parameters, dict(parameters), target
@@ -221,11 +211,7 @@ class _Reader:
 
 
 def check_post_process(function: Any, name: str, role: str = "post_process") -> None:
-    """Raise TargetError unless `function` can be called with an output as its only argument.
-
-    name: name of the function in messages.
-    role: name of the option that gave the function.
-    """
+    """Raise TargetError unless `function`, from the option `role`, can be called with an output."""
     if not callable(function):
         why = f" {name} is of type {type(function).__name__}, not a function"
         raise TargetError(Name(role), why, code="not-callable")

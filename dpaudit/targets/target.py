@@ -1,9 +1,6 @@
-"""Define the kinds of targets: descriptions of the mechanism to audit, as the user gave them.
-
-A target is made from command-line options, a configuration file or Python arguments. A target
-checks the values of simple options, and imports nothing; `dpaudit.adapters.loading` turns a target
-into a mechanism. Each target has a `name` for messages and a method `describe()` for reports.
-"""
+"""Define the kinds of targets. A target is made from command-line options, a configuration file or
+Python arguments, and checks the values of simple options. `dpaudit.adapters.loading` turns it into
+a mechanism. Each target has a `name` for messages and a method `describe()` for reports."""
 
 from __future__ import annotations
 
@@ -24,9 +21,7 @@ from dpaudit.wording import shown
 class ImportedTarget:
     """A Python mechanism that is given by its import path.
 
-    path: import path, `package.module:attr` or `path/to/file.py:attr`.
-    init: arguments of the class or factory, as a list (by position) or a mapping (by name); None
-        for no arguments.
+    init: arguments of the class or factory, as a list (by position) or a mapping (by name).
     call: name of the method that draws; None if the object itself is called.
     factory: whether the object at `path` is a function that must be called, with `init`, to get the
         mechanism.
@@ -36,7 +31,7 @@ class ImportedTarget:
     data_arg: parameter for the dataset. None stands for the first parameter.
     rng_arg: parameter for the random generator; "none" to pass no generator. None stands for `rng`,
         if the mechanism has this parameter.
-    post_process: import path of a function that is applied to every output; None for none.
+    post_process: import path of the post-processing function, if any.
     """
 
     path: str
@@ -61,11 +56,7 @@ class ImportedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallableTarget:
-    """A Python mechanism that is given as a function.
-
-    post_process: a function that is applied to every output; None for none. params, batch_arg,
-    data_arg, rng_arg: as in `ImportedTarget`.
-    """
+    """A Python mechanism that is given as a function, with the other fields of `ImportedTarget`."""
 
     function: Callable[..., Any]
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -84,10 +75,8 @@ class CallableTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedTarget:
-    """Several mechanisms that run on the same input. One output is the tuple of their outputs.
-
-    post_process: import path of a function that is applied to every such tuple; None for none.
-    """
+    """A composition. One output is the tuple of the outputs of its parts, to which the function at
+    the import path `post_process`, if any, is applied."""
 
     parts: tuple[SingleTarget, ...]
     post_process: str | None = None
@@ -103,14 +92,9 @@ class ComposedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a separate process. If a draw exceeds a limit, its outcome is the failure, such as
-    `timeout`.
-
-    timeout: seconds for each draw, above 0; None for no limit.
-    memory: bytes of address space, above 0; None for no limit.
-
-    Raises TargetError for other numbers.
-    """
+    """Limits, above 0, of a separate process: seconds for each draw, and bytes of address space;
+    None for no limit. If a draw exceeds one, its outcome is the failure, such as `timeout`. Raises
+    TargetError for other numbers."""
 
     timeout: float | None = None
     memory: int | None = None
@@ -124,9 +108,7 @@ class Limits:
             raise TargetError(Name("memory_limit"), why, code="option-invalid")
 
     def doubts(self) -> str:
-        """Return the words that the memory limit may be too small, for errors of a process that
-        does not start; "" if there is no memory limit.
-        """
+        """Return words that the memory limit, if any, may be too small for the process to start."""
         if self.memory is None:
             return ""
         return f" (the memory limit of {self.memory:,} bytes may be too small to start in)"
@@ -134,13 +116,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolatedTarget:
-    """A Python mechanism that draws in a separate process.
-
-    target: the mechanism.
-    python: path of the interpreter that runs the mechanism; None for the interpreter of this
-        process.
-    limits: time and memory limits of the separate process.
-    """
+    """A Python mechanism in a separate process, under the interpreter `python` or this one."""
 
     target: PythonTarget
     python: str | None = None
@@ -157,13 +133,11 @@ class IsolatedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTarget:
-    """A program that draws by the protocol of docs/guides/protocol.md.
+    """A program, with its command line, that draws by the protocol of docs/guides/protocol.md.
 
-    words: the command line that starts the program.
     is_batch: whether a request asks for many outcomes; None if the first line that the program
         writes decides this.
-    post_process: import path of a function that is applied to every output; None for none.
-    limits: time and memory limits of the program.
+    post_process: import path of the post-processing function, if any.
     """
 
     words: tuple[str, ...]
@@ -181,13 +155,8 @@ class CommandTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedTarget:
-    """Several independent runs of a mechanism on the same input. One output is the tuple of their
-    outputs.
-
-    times: number of runs, from 2 to 100,000.
-
-    Raises TargetError for another number.
-    """
+    """Several independent runs of a mechanism on the same input, whose outputs together are one
+    output, a tuple. Raises TargetError unless there are from 2 to 100,000."""
 
     target: SingleTarget | ComposedTarget
     times: int
@@ -213,8 +182,8 @@ class RepeatedTarget:
 
 
 def repeated(target: SingleTarget | ComposedTarget, times: int) -> AnyTarget:
-    """Return a target whose output consists of `times` independent runs, or the target itself if
-    `times` is 1. Raises TargetError if `times` is not a whole number from 1 to 100,000."""
+    """Return a target whose output consists of `times` independent runs, or the target itself for
+    1. Raises TargetError if `times` is not a whole number from 1 to 100,000."""
     return target if times == 1 and _is_whole(times) else RepeatedTarget(target=target, times=times)
 
 
@@ -250,18 +219,14 @@ AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget
 
 
 def single_targets(target: AnyTarget) -> tuple[SingleTarget, ...]:
-    """Return the mechanisms of a composition, or the mechanism that is run repeatedly. For any
-    other target, return the target itself.
-    """
+    """Return the mechanisms of a composition or repetition, or else the target itself."""
     if isinstance(target, RepeatedTarget):
         return single_targets(target.target)
     return target.parts if isinstance(target, ComposedTarget) else (target,)
 
 
 def starts_a_program(target: AnyTarget) -> bool:
-    """Return whether any part of a target is a program, or runs in a Python interpreter that the
-    user has named.
-    """
+    """Return whether a part of a target is a program, or needs an interpreter of the user."""
     return any(
         isinstance(part, CommandTarget)
         or (isinstance(part, IsolatedTarget) and part.python is not None)
@@ -279,11 +244,8 @@ _OF_CODE = ("NameError", "NotImplementedError", "SyntaxError", "UnboundLocalErro
 
 
 def what_to_check(target: AnyTarget, kind: str, message: str = "") -> str:
-    """Return advice for a mechanism that raises in every call, such as "check d1 and d2 and …".
-
-    kind: name of the exception's type, such as "ValueError".
-    message: message of the exception.
-    """
+    """Return advice, such as "check d1 and d2 and …", for a mechanism that raises an exception with
+    this type and message in every call."""
     if misses_device(message):
         return "make the device a parameter of your code, and use the CPU"
     if kind in _OF_CODE:

@@ -13,15 +13,16 @@ from typing import Any, Literal, Unpack
 from dpaudit.api import MoreOptions, audit, search
 from dpaudit.auditing.options import DefaultSamples
 from dpaudit.certificates.result import AuditResult, Progress, Verdict
-from dpaudit.claims import PrivacyClaim, make_claim, parameters
+from dpaudit.claims import PrivacyClaim
+from dpaudit.claims.registry import ClaimNumbers, stated_claim
 from dpaudit.errors import UsageError
-from dpaudit.reports.bounds import bounds
+from dpaudit.reports.audit_report import is_expected, reason, warnings_of
+from dpaudit.reports.bounds_report import bounds
 from dpaudit.reports.json import entry
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.report import is_expected, reason, warnings_of
 from dpaudit.sampling.executors import Workers
 from dpaudit.sampling.executors.new_processes import compared_with
-from dpaudit.testing.session import Kept, Session, current
+from dpaudit.testing.session import KeptAudit, PytestRun, current
 from dpaudit.wording import did_you_mean
 
 Mechanism = Callable[..., Any] | str | list[str]
@@ -37,8 +38,7 @@ class AuditWarning(UserWarning):
 
 
 class _NotGiven:
-    """Class of the object that is the default of d1 and d2. None cannot be the default, since None
-    is a possible input."""
+    """Class of the default of d1 and d2, which cannot be None, since None is a possible input."""
 
     def __repr__(self) -> str:
         return "not given"
@@ -51,18 +51,9 @@ _OF_A_SEARCH = ("space", "inside", "outside", "keep", "form")
 
 
 class AssertionOptions(MoreOptions, total=False):
-    """Types of the keyword arguments of the assertions: numbers of the claim, a search in place of
-    inputs, and the options of `dpaudit.audit`."""
+    """Keyword arguments of the assertions: numbers of the claim, a search in place of inputs, and
+    the options of `dpaudit.audit`."""
 
-    epsilon: float
-    delta: float
-    adversary: str
-    guarantees: Any
-    tradeoff: Any
-    mu: float
-    sigma: float
-    order: float
-    rho: float
     search: Any
     params: Mapping[str, Any] | None
     samples: int
@@ -73,7 +64,7 @@ class AssertionOptions(MoreOptions, total=False):
     on_progress: Callable[[Progress], None] | None
 
 
-_OF_CLAIMS = {parameter.name for parameter in parameters()} - set(MoreOptions.__annotations__)
+_OF_CLAIMS = ClaimNumbers.__annotations__
 _KNOWN = [name for name in AssertionOptions.__annotations__ if name not in _OF_CLAIMS]
 
 
@@ -215,11 +206,8 @@ def audited(
     options: Mapping[str, Any],
     expect: Literal["violation", "pass"] | None = None,
 ) -> AuditResult:
-    """Run an audit for the current test, keep its result for the report of the test run, and return
-    it.
-
-    expect: the verdict with which the test passes.
-    """
+    """Run an audit for the current test, which passes with the verdict `expect`, keep its result
+    for the report of the test run, and return it."""
     __tracebackhide__ = True
     try:
         return _audited(mechanism, d1, d2, claim, options, expect)
@@ -252,7 +240,7 @@ def _audited(
     if session.test is not None:
         alpha = 1 - result.confidence if result.ending.by_chance else 0.0
         draws = max((certificate.draws for certificate in result.certificates), default=0)
-        session.test.kept.append(Kept(result.name, entry(result), alpha, draws))
+        session.test.kept.append(KeptAudit(result.name, entry(result), alpha, draws))
     return result
 
 
@@ -282,19 +270,7 @@ def _parted(
         if name not in _KNOWN:
             near = did_you_mean(name, [*_KNOWN, *_OF_CLAIMS])
             raise TypeError(f"unexpected keyword argument {name!r}.{near}")
-    if claim is None:
-        if not numbers:
-            raise UsageError(
-                "nothing is claimed; give epsilon=…, or a claim, as PureDP(1.0)",
-                code="option-missing",
-            )
-        return keywords, make_claim(numbers)
-    if numbers:
-        raise UsageError(
-            f"give the claim or its numbers, not both: {', '.join(numbers)}",
-            code="options-conflict",
-        )
-    return keywords, claim
+    return keywords, stated_claim(claim, numbers)
 
 
 def _run(
@@ -349,7 +325,7 @@ def _chosen_samples(keywords: Mapping[str, Any], result: AuditResult) -> int | N
     return result.certificates[0].evidence.budget
 
 
-def _repeating(session: Session, test: str, chosen: int | None) -> str:
+def _repeating(session: PytestRun, test: str, chosen: int | None) -> str:
     """Return the pytest command that repeats a test with the same number of draws."""
     forced = session.forced.get("samples", chosen)
     return shlex.join(

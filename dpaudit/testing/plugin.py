@@ -1,6 +1,6 @@
 """Define the pytest plugin: options, a marker, a fixture, and a line about audits in pytest's
-summary. pytest imports this module at every start, also if no test runs an audit. Large modules are
-therefore imported at the first audit."""
+summary. pytest imports this module at every start, so large modules are imported at the first
+audit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from dpaudit.config.project import project_of
 from dpaudit.errors import ConfigurationError
-from dpaudit.testing.session import Kept, RunningTest, Session, begin, end, settings_of
+from dpaudit.testing.session import KeptAudit, PytestRun, RunningTest, begin, end, settings_of
 
 _MARKER = "dpaudit"
 # Attribute that the plugin adds to pytest's report of a test. pytest-xdist sends reports from
@@ -55,8 +55,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def dp_audit() -> Callable[..., Any]:
-    """Return a function that audits a mechanism with the settings of the test run. pytest's summary
-    counts its audits.
+    """Return a function that audits a mechanism with the settings of the test run, and whose audits
+    pytest's summary counts.
 
     `dp_audit(mechanism, d1, d2, epsilon=1.0)` has the parameters of `assert_private`. It returns
     the `AuditResult` and never fails the test, whatever the verdict is.
@@ -75,14 +75,14 @@ class Plugin:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._audits: dict[str, list[Kept]] = {}
+        self._audits: dict[str, list[KeptAudit]] = {}
         self._has_run = False
         self._file = _file(config)
         try:
             settings = settings_of(project_of(config.rootpath))
         except ConfigurationError as error:
             raise pytest.UsageError(str(error)) from None
-        self.session = Session(settings, _forced(config))
+        self.session = PytestRun(settings, _forced(config))
         begin(self.session)
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -119,7 +119,7 @@ class Plugin:
         carried = getattr(report, _CARRIED, ())
         if carried:
             self._audits[report.nodeid] = [
-                Kept(name, entry, alpha, draws) for name, entry, alpha, draws in carried
+                KeptAudit(name, entry, alpha, draws) for name, entry, alpha, draws in carried
             ]
 
     @pytest.hookimpl(trylast=True)
@@ -143,15 +143,14 @@ class Plugin:
             path = Path(os.path.relpath(self._config.rootpath / path, here)).as_posix()
         return f"{path}{colons}{names}"
 
-    def _every(self) -> list[Kept]:
+    def _every(self) -> list[KeptAudit]:
         return [audit for _, audits in sorted(self._audits.items()) for audit in audits]
 
 
-def summary(audits: list[Kept]) -> str:
-    """Return words for the number of audits, their draws, their confidence and their false-alarm
-    rate.
+def summary(audits: list[KeptAudit]) -> str:
+    """Return words for the number of audits, their draws, confidence and false-alarm rate.
 
-    >>> summary([Kept("one", (), 0.01, 500)])
+    >>> summary([KeptAudit("one", (), 0.01, 500)])
     '1 privacy audit of 500 draws at 99 %; with new seeds, at most 1 run in 100 has a false alarm'
     """
     text = f"{len(audits)} privacy audit{'s' if len(audits) != 1 else ''}"

@@ -1,5 +1,5 @@
-"""Hold the settings and results of the audits of one test run. The module needs no statistics and
-so imports quickly."""
+"""Hold the settings and results of the audits of one test run. Imports no statistics, to be
+quick."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from dpaudit.config.project import REQUIRED, TEST_DEFAULTS, TEST_SECONDS, Projec
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptAudit:
     """An audit of a test run, in a form that a worker process of pytest-xdist can send.
 
-    name: name of the audit.
     entry: text of the audit for a file of results.
     alpha: probability of a false alarm if the audit is run with a random seed; 0 for an audit that
         does not depend on chance.
@@ -37,26 +36,26 @@ class RunningTest:
     """The test that pytest is running.
 
     options: options of the test's markers.
-    repeated: node id of the test, relative to the folder in which pytest was started. The command
-        that repeats the test names it.
+    repeated: node id of the test, relative to the folder in which pytest was started, for the
+        command that repeats the test.
     kept: audits that the test has run so far.
     """
 
     nodeid: str
     options: Mapping[str, Any]
     repeated: str
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[KeptAudit] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=partial(count, 1), repr=False)
 
     def name(self) -> str:
-        """Return the name for the next audit of this test. It is the name of the test; from the
-        second audit on, a number follows. Safe to call from several threads."""
+        """Return the name for the next audit of this test: the name of the test and, from the
+        second audit on, a number. Safe to call from several threads."""
         number = next(self._numbers)
         return self.nodeid if number == 1 else f"{self.nodeid} ({number})"
 
 
 @dataclass(slots=True)
-class Session:
+class PytestRun:
     """A test run with its options.
 
     settings: options in pyproject.toml.
@@ -84,8 +83,8 @@ class Session:
             self._processes.close()
 
     def options(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of an audit. Each option comes from the first of these sources that
-        has it: command line, `keywords`, markers of the test, pyproject.toml, defaults."""
+        """Return the options of an audit, each from the first of: command line, `keywords`, markers
+        of the test, pyproject.toml, defaults."""
         marked = {} if self.test is None else self.test.options
         settings = dict(self.settings)
         if keywords.get("allow_underpowered") or marked.get("allow_underpowered"):
@@ -114,16 +113,15 @@ def settings_of(project: Project) -> dict[str, Any]:
 
 
 # Stack of test runs, the most recent last. There are several if a test runs pytest itself.
-_current: list[Session] = []
+_current: list[PytestRun] = []
 
 
-def current() -> Session:
-    """Return the current test run. Outside pytest, return a new one with the settings of the
-    working directory."""
-    return _current[-1] if _current else Session(settings_of(here()))
+def current() -> PytestRun:
+    """Return the current test run; outside pytest, a new one for the working directory."""
+    return _current[-1] if _current else PytestRun(settings_of(here()))
 
 
-def begin(session: Session) -> None:
+def begin(session: PytestRun) -> None:
     _current.append(session)
 
 

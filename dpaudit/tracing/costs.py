@@ -1,9 +1,6 @@
-"""Compute the privacy cost of noise, and compare it with a claim.
-
-A mechanism adds the same noise to a value for the input d1, and to a value for the input d2. The
-distance of the two values is the shift. The cost compares the distributions of value plus noise on
-both inputs: as ε, as μ, as the privacy profile δ(ε), or as a Rényi divergence.
-"""
+"""Compute the privacy cost of noise, and compare it with a claim. The cost compares the
+distributions of operand plus noise on d1 and on d2: as ε, as μ, as the privacy profile δ(ε), or as
+a Rényi divergence."""
 
 from __future__ import annotations
 
@@ -49,17 +46,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A drawn number of noise that is added to a value. The value may differ between the inputs d1
-    and d2. If several drawn numbers have equal fields, one `Piece` stands for all of them.
+    """Pieces of noise with the same law, scales, shift and cost.
 
-    law: The name of the distribution of the noise, or "unknown".
     scales: The scale of the noise for d1 and for d2; NaN if it is unknown.
-    shift: The absolute difference of the values for d1 and d2.
-    released: Whether the output contains the sum of value and noise. Otherwise the program only
-        compares this sum with other numbers.
+    released: Whether the output contains the noisy value. Otherwise it is only compared.
     cost: The largest log-ratio of the densities on d1 and d2, in nats, if it was measured on
-        outputs; it then replaces the formula for the distribution. Otherwise None.
-    count: The number of drawn numbers for which this object stands.
+        outputs; it then replaces the formula for the law. Otherwise None.
+    count: The number of pieces for which this object stands.
     joint: The μ that counts in a sum of costs, if the noise is also in other values; infinity if it
         is unknown. None: `value` counts.
     """
@@ -85,7 +78,7 @@ class Piece:
 
     @property
     def value(self) -> float | None:
-        """The cost of one drawn number: μ for normal noise, otherwise the largest log-ratio of the
+        """The cost of one piece: μ for normal noise, otherwise the largest log-ratio of the
         densities on d1 and d2, in nats; None if it is unknown."""
         scale = max(self.scales)
         if self.cost is not None:
@@ -109,8 +102,7 @@ class Piece:
         return math.inf if self.law == "uniform" else None
 
     def delta(self, epsilon: float) -> float | None:
-        """Return the privacy profile δ(ε) of one drawn number, for ε in nats; None if it is
-        unknown."""
+        """Return the privacy profile δ(ε) of one piece, for ε in nats; None if it is unknown."""
         value = self.value
         if value is None:
             return None
@@ -137,11 +129,7 @@ class Piece:
         return _profile(self.law, self.scales, self.shift, epsilon)
 
     def divergence(self, order: float) -> float | None:
-        """Return the Rényi divergence between the distributions of value plus noise on d1 and on
-        d2, in nats, for one drawn number; None if it is unknown.
-
-        order: The order of the divergence, above 1.
-        """
+        """Return the Rényi divergence of one piece, in nats, for an order above 1, if known."""
         value = self.value
         if value is None or value == 0:
             return value
@@ -149,17 +137,14 @@ class Piece:
             return order * value**2 / 2
         if self.law != "laplace" or self.cost is not None or not math.isfinite(value):
             return None
-        ahead = math.log(order / (2 * order - 1)) + (order - 1) * value
-        behind = math.log((order - 1) / (2 * order - 1)) - order * value
-        return float(np.logaddexp(ahead, behind)) / (order - 1)
+        first_term = math.log(order / (2 * order - 1)) + (order - 1) * value
+        second_term = math.log((order - 1) / (2 * order - 1)) - order * value
+        return float(np.logaddexp(first_term, second_term)) / (order - 1)
 
 
 def together(pieces: Sequence[Piece]) -> float | None:
-    """Return the composed cost of noise: the sum of the ε in nats, or the root of the sum of the
-    μ². Return None if some cost is unknown.
-
-    pieces: The drawn numbers. Their costs all have the same unit, ε or μ.
-    """
+    """Return the composed cost of pieces: the sum of their ε in nats, or the root of the sum of
+    their μ²; None if some cost is unknown. All costs must have the same unit."""
     values = [
         piece.value
         if piece.joint is None or piece.cost is not None or piece.value == math.inf
@@ -176,9 +161,8 @@ def together(pieces: Sequence[Piece]) -> float | None:
 
 
 def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
-    """Return whether one drawn number of noise leaks more than a claim allows: whether its δ at
-    a point (ε, δ) of the claim, or its Rényi divergence, is too large. Without a claim (None),
-    return whether its cost is infinite."""
+    """Return whether one piece leaks more than a claim allows: by its δ at a point (ε, δ) of the
+    claim, or by its Rényi divergence. Without a claim, return whether its cost is infinite."""
     if claim is None:
         return piece.value == math.inf
     for point in claim.points():
@@ -198,12 +182,8 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
 
 
 def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
-    """Return whether the composed (total) cost of noise is more than a claim allows; False without
-    a claim (None). If the costs are in ε, their sum is compared only with the points (ε, δ) of the
-    claim that have δ = 0.
-
-    pieces: The drawn numbers of noise. Their costs all have the same unit, ε or μ.
-    """
+    """Return whether the composed cost of pieces is more than a claim allows; False without a
+    claim. A sum of ε is compared only with the points of the claim that have δ = 0."""
     if claim is None:
         return False
     value = together(pieces)
@@ -225,12 +205,8 @@ _WITH_LARGER_SCALES, _MAX_FACTOR = ("laplace", "normal", "discrete", "logistic")
 def enlargement(
     pieces: Sequence[Piece], claim: PrivacyClaim, others: Sequence[Piece] = ()
 ) -> float | None:
-    """Return the smallest factor by which the scale of noise must grow to satisfy the claim, found
-    by bisection; None if no factor does, or if it is unknown.
-
-    pieces: The noise whose scale grows.
-    others: The noise whose scale stays.
-    """
+    """Return the smallest factor by which the scale of `pieces` must grow to satisfy the claim,
+    found by bisection; None if no factor does, or if it is unknown. The scale of `others` stays."""
     if others and (
         len({piece.unit for piece in (*pieces, *others)}) > 1
         or any(piece.value is None for piece in others)
@@ -265,11 +241,8 @@ def enlargement(
 
 
 def discrete_delta(first: Floats, second: Floats, epsilon: float) -> float:
-    """Return the privacy profile δ(ε) of two discrete distributions: the larger of δ(first, second)
-    and δ(second, first).
-
-    first, second: The probabilities of the same outcomes on either input.
-    """
+    """Return δ(ε) of two discrete distributions, given as probabilities of the same outcomes: the
+    larger of δ(first, second) and δ(second, first)."""
     times = math.exp(min(epsilon, _MAX_EPSILON))
     orders = (first, second), (second, first)
     return max(float(np.sum(np.maximum(0.0, p - times * q))) for p, q in orders)
@@ -335,11 +308,7 @@ _TAILS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def tail(law: str, scale: float, margin: float) -> float | None:
-    """Return the probability that noise with center 0 exceeds a margin; None if the formula for its
-    distribution is not known here.
-
-    law: The name of the distribution, such as `laplace`.
-    """
+    """Return the probability that noise with center 0 exceeds a margin; None for other laws."""
     if law == "discrete":
         least = math.floor(margin) + 1
         upper = math.exp(-max(least, 1 - least) / scale) / (1 + math.exp(-1 / scale))

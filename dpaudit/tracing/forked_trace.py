@@ -3,7 +3,6 @@
 On Linux, a forked copy of this process makes it, which is killed after 2 s, or after up to 30 s for
 a slow mechanism. Elsewhere, a new interpreter makes the runs, as for an isolated mechanism. A
 mechanism that has imported JAX is traced in this process.
-`with_draws` then corrects the trace where the draws of the audit contradict it.
 """
 
 from __future__ import annotations
@@ -55,13 +54,9 @@ _EXPECTED_RUNS = 20
 def trace_apart(
     target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, *, pace: float
 ) -> Trace | None:
-    """Return the trace of a pair of inputs for the report of an audit. Return None if the trace has
-    no finding, or if the target cannot be traced. If the time limit is too short, return a trace
-    without findings and with a note about this.
-
-    claim: The privacy claim for one run of the target.
-    pace: The approximate duration of one run of the mechanism, in seconds.
-    """
+    """Return the trace of a pair for the report of an audit; None if it has no finding, or if the
+    target cannot be traced. A trace that ran out of time has no findings, but a note. One run of
+    the mechanism takes about `pace` seconds."""
     if isinstance(target, IsolatedTarget):  # its mechanism already runs in a process of its own
         return _telling(_made(target, d1, d2, claim, TRACE_SECONDS))
     if runs_in_another_process(target) or isinstance(target, ComposedTarget):
@@ -85,7 +80,7 @@ def _by_fork(
     target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, seconds: float
 ) -> Trace | None:
     """Make the trace in a forked copy of this process, so that nothing changes here."""
-    import dpaudit.tracing.trace  # noqa: F401  # not in the copy, whose time is limited
+    import dpaudit.tracing.mechanism_trace  # noqa: F401  # not in the copy, whose time is limited
 
     receiver, sender = Pipe(duplex=False)
     with warnings.catch_warnings():
@@ -129,7 +124,7 @@ def _send_and_exit(
 
 def _made(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, seconds: float) -> Trace | None:
     """Return the trace; None if it fails."""
-    from dpaudit.tracing.trace import trace_pair
+    from dpaudit.tracing.mechanism_trace import trace_pair
 
     with suppress(DpauditError):
         return trace_pair(target, d1, d2, claim, seconds=seconds)
@@ -175,14 +170,14 @@ _UNSEEN = (
 
 
 def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
-    """Return the trace for the report of an audit, corrected by the draws of the audit; None if
-    there is nothing to report. There are two corrections.
+    """Return the trace for the report, corrected by the draws of the audit; None if there is
+    nothing to report.
 
     * The draws may show that the mechanism keeps state between calls, or that equal seeds give
-      unequal outcomes. Then a trace that saw no noise is replaced by a trace without findings that
-      says why the mechanism cannot be traced.
+      unequal outcomes. Then a trace that saw no noise is replaced by a note that says why the
+      mechanism cannot be traced.
     * The audit may have refuted the claim by an exception that only one input raises. If no finding
-      of the trace causes a leak, the line that raises this exception is added as a finding.
+      causes a leak, the line that raises this exception is added as a finding.
     """
     certificate = result.decisive
     if not isinstance(certificate, Certificate):

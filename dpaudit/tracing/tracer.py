@@ -1,5 +1,5 @@
-"""Trace a mechanism in another process: run it on both inputs with the same noise. The Python of
-this process may be older (3.8 or later), and needs only NumPy.
+"""Trace a mechanism in another process, whose Python may be older (3.8 or later), and needs only
+NumPy.
 
 The parent process runs this file as a script and sends it requests: prepare, begin and couple
 (methods of `Tracing`), and the requests of worker.py that make no draws. This Python need not have
@@ -30,20 +30,18 @@ else:  # modules in the folders of dpaudit must not hide modules of the user wit
     del sys.path[0], sys.modules["worker"]
 
 
-_MODULES = ("coupling", "patching", "places", "primitives.own", "running")
+_MODULES = ("coupling", "patching", "places", "primitives.user_primitives", "running")
 
 
 class Tracing(worker.Service):
     """Answers the requests of the parent process. Each request calls the method of its name."""
 
     def prepare(self, how: Any, primitives: bytes, follow: list[str], claim: Any) -> Any:
-        """Import the modules that a trace needs, and store the settings of the trace. Return an
-        empty reply.
+        """Import the modules that a trace needs, store its settings, and return an empty reply.
 
-        how: The names of the mechanism's parameters for the dataset, the random generator and the
-            number of outputs; None for a parameter that it does not have.
+        how: The names of the parameters for the dataset, the random generator and the number of
+            outputs; None for a parameter that the mechanism does not have.
         primitives: The functions of the user that add noise, pickled.
-        follow: Packages or files that count as the user's code.
         claim: The points (ε, δ) of the privacy claim; empty if nothing is claimed.
         """
         try:
@@ -90,15 +88,12 @@ class Tracing(worker.Service):
         return iter(())
 
     def _primitive(self, function: Any) -> Any:
-        module = self._modules["primitives.own"]
+        module = self._modules["primitives.user_primitives"]
         return lambda recorder: module.named(function, recorder)
 
     def begin(self, seconds: float) -> Any:
-        """Make the first run, which may import modules. Return an empty reply, or {"over": the
-        reason} if the run took too long.
-
-        seconds: The time limit.
-        """
+        """Make the first run, which may import modules, within `seconds`. Return an empty reply, or
+        {"over": the reason} if the run took too long."""
         coupling = self._modules["coupling"]
         try:
             self._begun = coupling.beginning(self._for(seconds), self._datasets[0])
@@ -107,12 +102,8 @@ class Tracing(worker.Service):
         return {}
 
     def couple(self, seeds: int, seconds: float) -> Any:
-        """Run the mechanism on both datasets with the same noise. Return ({}, data): a reply
-        without entries, since every request gets a reply, and the runs as JSON.
-
-        seeds: The number of seeds of the noise.
-        seconds: The time limit for all runs.
-        """
+        """Run the mechanism on both datasets with the same noise, all runs within `seconds`. Return
+        ({}, the runs as JSON): a reply without entries, since every request gets a reply."""
         datasets = map(self._datasets.get, (0, 1))
         runs = self._modules["coupling"].couple(self._for(seconds), *datasets, seeds, self._begun)
         return {}, self._modules["coupling"].written(runs)

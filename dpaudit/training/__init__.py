@@ -8,8 +8,8 @@ shares. docs/guides/training.md has examples. Importing this package imports nei
 
 from __future__ import annotations
 
-from dpaudit.training.datasets import canary_pair
 from dpaudit.training.jax_steps import jax_mechanism
 from dpaudit.training.torch_steps import run_mechanism, step_mechanism
+from dpaudit.training.training_data import canary_pair
 
 __all__ = ["canary_pair", "jax_mechanism", "run_mechanism", "step_mechanism"]

@@ -1,5 +1,4 @@
-"""Make a mechanism of training with JAX and jax-privacy: it takes records and returns the trained
-weights."""
+"""Make a mechanism of training with JAX and jax-privacy, from records to trained weights."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import TargetError, TrainingError
-from dpaudit.training.datasets import as_arrays
 from dpaudit.training.torch_steps import check_loss, without_gpu
+from dpaudit.training.training_data import as_arrays
 
 
 def jax_mechanism(

@@ -1,5 +1,4 @@
-"""Make a mechanism of training with torch and Opacus: it takes records and returns the trained
-weights."""
+"""Make a mechanism of training with torch and Opacus, from records to trained weights."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import Any
 
 from dpaudit.errors import TargetError, TrainingError, UsageError, needs_device
 from dpaudit.torch_use import misses_device
-from dpaudit.training.datasets import as_arrays
+from dpaudit.training.training_data import as_arrays
 
 # A function from records to the trained weights, a tensor with one dimension.
 Mechanism = Callable[[Any], Any]
@@ -203,8 +202,7 @@ def run_mechanism(
         warnings.filterwarnings("ignore", text)
 
     def trained(records: Any) -> tuple[Any, Any]:
-        """Return (trained model, Opacus privacy engine). The engine is None if the user's function
-        `setup` returns no engine."""
+        """Return (trained model, Opacus privacy engine or None if `setup` returns no engine)."""
         initial_state = guard.states()
         try:
             model, optimizer, loader, engine = _parts(setup(records))
@@ -287,10 +285,7 @@ def _batches(loader: Any) -> Iterator[Any]:
 
 
 def check_loss(value: float, step: int) -> None:
-    """Raise TrainingError if a loss is NaN.
-
-    step: number of the training step, for the message.
-    """
+    """Raise TrainingError, with the number of the step, if a loss is NaN."""
     if math.isnan(value):
         raise TrainingError(
             f"the loss is NaN in step {step}, so that all later weights are NaN; check the records "
@@ -301,7 +296,7 @@ def check_loss(value: float, step: int) -> None:
 
 def without_gpu(error: BaseException) -> TrainingError | None:
     """Return the error for a missing GPU if the message of `error`, raised by torch or JAX, says
-    that a GPU is missing. Return None for any other error."""
+    that one is missing; else None."""
     text = str(error)
     return needs_device(text) if misses_device(text) else None
 
@@ -328,8 +323,7 @@ def _of_unsupported_model(error: Exception) -> TrainingError | None:
 
 
 class _Guard:
-    """Compares each call of `setup` with the previous call, to detect a model that is used again
-    and a constant seed."""
+    """Compares each call of `setup` with the last, to detect a reused model and a constant seed."""
 
     def __init__(self) -> None:
         self._model: Any = lambda: None

@@ -41,20 +41,20 @@ def _trained(data: Sequence[float], size: int, *, is_zero: bool) -> Any:
     """Make a step of SGD with noise on the sum of clipped gradients, divided by `size`."""
     model = torch.nn.Linear(1, 1)
     parameters = list(model.parameters())
-    totals = [torch.zeros_like(each) for each in parameters]
+    totals = [torch.zeros_like(tensor) for tensor in parameters]
     if is_zero:
-        for each in parameters:
-            torch.nn.init.zeros_(each)
+        for tensor in parameters:
+            torch.nn.init.zeros_(tensor)
     for row in data:
         model.zero_grad()
         (model(torch.tensor([row])) - 1).square().sum().backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        totals = [total + each.grad for total, each in zip(totals, parameters, strict=True)]
-    for total, each in zip(totals, parameters, strict=True):
-        each.grad = total + torch.normal(0.0, _DEVIATION, total.shape)
-        each.grad /= size
+        totals = [total + tensor.grad for total, tensor in zip(totals, parameters, strict=True)]
+    for total, tensor in zip(totals, parameters, strict=True):
+        tensor.grad = total + torch.normal(0.0, _DEVIATION, total.shape)
+        tensor.grad /= size
     torch.optim.SGD(parameters, lr=0.5).step()
-    return torch.cat([each.detach().flatten() for each in parameters])
+    return torch.cat([tensor.detach().flatten() for tensor in parameters])
 
 
 def step_divided_by_the_count(data: Sequence[float]) -> Any:
@@ -112,7 +112,7 @@ def filled_half(data: Sequence[float]) -> Any:
 
 def columns_half(data: Sequence[float]) -> Any:
     """Broken: noise on a matrix of counts, which takes another form."""
-    counts = torch.tensor([float(sum(one > limit for one in data)) for limit in (0, 9)])
+    counts = torch.tensor([float(sum(number > limit for number in data)) for limit in (0, 9)])
     noisy = counts.reshape(2, 1).add(torch.randn(2, 1), alpha=_HALF)
     return -(noisy.squeeze(1).unsqueeze(0)[0])
 
@@ -129,7 +129,7 @@ def laplace_half(data: Sequence[float]) -> float:
 
 def laplace_whole(data: Sequence[float]) -> Any:
     """Correct: of scale 1, on the sum of clipped records."""
-    total = torch.tensor([float(one) for one in data]).clamp(0, 1).sum()
+    total = torch.tensor([float(number) for number in data]).clamp(0, 1).sum()
     return (total + torch.distributions.Laplace(0.0, 1.0).sample()).clamp(min=0)
 
 

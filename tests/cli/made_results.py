@@ -75,7 +75,7 @@ VIOLATION = AuditResult(
     seed=0,
     ending=Sampled((CERTIFICATE,)),
     seconds=0.31,
-    versions={"dpaudit": "0.1.0", "numpy": "2.3", "scipy": "1.16", "python": "3.12"},
+    versions={"dpaudit": "1.0.0", "numpy": "2.3", "scipy": "1.16", "python": "3.12"},
 )
 CLEARED = replace(
     CERTIFICATE,

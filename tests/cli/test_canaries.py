@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.certificates.one_run import OneRunCertificate
+from dpaudit.certificates.canary_certificate import OneRunCertificate
 from dpaudit.inputs.canaries import Canaries
 from tests.result_files import from_json
 

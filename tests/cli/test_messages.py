@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
-import pty
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.cli.messages import folded
-from tests.programs import DPAUDIT
 
-ROOT = Path(__file__).parents[2]
 LONG = (
     "error: the file runs/laplace.journal cannot be overwritten; repeat it with --resume (Python: "
     "resume=True), or choose some other place"
@@ -66,14 +60,6 @@ def test_elsewhere_a_message_is_one_line(
     assert folded(LONG) == LONG
 
 
-def test_standard_error_that_was_closed_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = Terminal()
-    stream.isatty = io.StringIO.isatty.__get__(stream)  # type: ignore[method-assign]
-    stream.close()
-    monkeypatch.setattr(sys, "stderr", stream)
-    assert folded(LONG) == LONG
-
-
 def test_what_may_be_pasted_is_in_one_piece() -> None:
     """Wherever the line would have to be broken."""
     around = ("as in: {}", "as in: {}; see the docs", "({}), or", "'{}'?")
@@ -84,31 +70,7 @@ def test_what_may_be_pasted_is_in_one_piece() -> None:
         assert all(len(line) <= 80 or command in line for line in lines)
 
 
-def test_prose_about_dpaudit_is_no_command() -> None:
-    text = (
-        "error: dpaudit calls this function for every new draw, which matters here more than once"
-    )
-    assert max(map(len, on_terminal(f"{text}. {text}").split("\n"))) <= 80
-    prose = "some text that dpaudit run --json wrote before anything else was there to be read " * 2
-    assert max(map(len, on_terminal(prose).split("\n"))) <= 80
-
-
 @given(st.lists(st.text("ab-.'\"=;:,{[ /X1", min_size=1, max_size=90), max_size=9))
 def test_nothing_is_lost(parts: list[str]) -> None:
     text = " ".join(" dpaudit run ".join(parts).split())
     assert on_terminal(text).replace("\n  ", " ") == text
-
-
-def test_the_program_folds_its_errors_on_a_terminal() -> None:
-    ours, theirs = pty.openpty()
-    words = [DPAUDIT, "run", "nothing_here.py:mechanism_of_long_name"]
-    ran = subprocess.run(words, cwd=ROOT, timeout=60, check=False, stderr=theirs)
-    said = os.read(ours, 4_096)
-    os.close(ours)
-    os.close(theirs)
-    assert ran.returncode == 2
-    assert len(said.decode().splitlines()) > 1
-    assert (
-        "dpaudit run nothing_here.py:mechanism_of_long_name --d1 0 --d2 1 --epsilon 1"
-        in said.decode()
-    )

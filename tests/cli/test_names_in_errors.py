@@ -11,7 +11,6 @@ import pytest
 from tests.result_files import from_json
 
 MECHANISMS = """
-number = 3
 def noisy(x, rng): return x + rng.laplace()
 def total(rows): return sum(rows)
 class Noise:
@@ -23,52 +22,28 @@ NAMED = "m.py:noisy --d1 0 --d2 1 --epsilon 1"
 SPACE = "--space 'list of integer in [0, 9]' --adjacency add-remove"
 SEARCH = f"search m.py:noisy {SPACE} --epsilon 1"
 RELEASES = f"bisect {NAMED} --package mine --versions 1.0 --found-in 1.0"
-BOTH = "bound --canaries r.csv --mu 1 --sides both --independent-canaries"
 CLAIMED = f"{SPACE} --claimed 1"
 # Command lines, each with the code of its error, and the flag that its message names.
 MISTAKES = f"""
 program-not-found | --command: | plan --command nothere --d1 0 --d2 1 --epsilon 1
-program-not-found | --python: | plan {NAMED} --python /nothere
-options-conflict | --command excludes TARGET | plan {NAMED} --command cat
 options-conflict | --command excludes --call | plan --command cat --call f --d1 0 --d2 1 --epsilon 1
-parameter-unknown | --mu or --sigma. | plan {NAMED} --mu 1
 attack-not-found | --attack: | plan {NAMED} --attack nothere
 parameter-unknown | (--batch-arg) | plan {NAMED} --batch-arg n
-parameter-unknown | (--data-arg) | trace m.py:noisy --d1 0 --d2 1 --data-arg n
 options-conflict | --param: | run {NAMED} --param x=1
-options-conflict | --param: | run {NAMED} --param rng=1
 exact-impossible | --exact | run {NAMED} --exact
-options-conflict | --init | run {NAMED} --init [1]
 name-not-found | --call | sensitivity m.py:total {CLAIMED} --call f
 form-impossible | (--as) | run m.py:noisy --d1 '{{a: 1}}' --d2 [1] --epsilon 1 --as numpy
 adjacency-invalid | --adjacency user | run {NAMED} --adjacency user
-adjacency-invalid | --adjacency l1: | run {NAMED} --adjacency l1:x
-not-callable | --post-process | run {NAMED} --post-process m.py:number
 import-path-invalid | --post-process: | run {NAMED} --post-process nothere
-options-conflict | leave out --sides | {BOTH}
-option-invalid | --tradeoff=3 | run m.py:noisy --d1 0 --d2 1 --tradeoff m.py:number
-option-invalid | --prior=2 | explain posterior --epsilon 1 --prior 2
 mechanism-not-made | --factory | run {NAMED} --isolate --init [1]
-mechanism-not-made | 'nothere' | run {NAMED} --isolate --post-process nothere
 option-invalid | --journal='m.py' | run {NAMED} --journal m.py
-option-invalid | --keep=0 | {SEARCH} --keep 0
 options-conflict | --inside | {SEARCH} --inside --outside
-options-conflict | --group | {SEARCH} --group 2
-option-invalid | -n=0 | canaries make c.csv -n 0
-option-invalid | --seed=-1 | canaries make c.csv -n 10 --seed -1
-cannot-write | 'nothere' | canaries make nothere/c.csv -n 10
 option-missing | --guesses 1000 100 75 | bound --guesses 100 10 5
-name-not-found | --call | init {NAMED} --call f
 options-conflict | --data-arg and as --rng-arg | run {NAMED} --data-arg x --rng-arg x
 option-invalid | --init=3 | init m.py:Noise --init 3 --call draw --d1 0 --d2 1 --epsilon 1
-option-invalid | --init=3 | sensitivity m.py:Noise --init 3 {CLAIMED}
-wrong-kind-of-file | 'a.yaml' | {RELEASES.replace("m.py:noisy", "a.yaml")}
-option-invalid | --samples=3 | {RELEASES} --samples 3
 option-invalid | --cache m.py | {RELEASES} --cache m.py
 wrong-kind-of-file | -k one | run a.yaml:one
-wrong-kind-of-file | -k 'all of it' | run 'a.yaml:all of it'
 option-invalid | -k 'a or b' | run a.yaml -k 'a or b'
-option-invalid | -k 'not a and b' | run a.yaml -k 'not a and b'
 """
 TRIED = [tuple(line.split(" | ")) for line in MISTAKES.strip().split("\n")]
 
@@ -76,7 +51,6 @@ TRIED = [tuple(line.split(" | ")) for line in MISTAKES.strip().split("\n")]
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "m.py").write_text(MECHANISMS)
-    (tmp_path / "r.csv").write_text("included,score\n1,2\n0,1\n")
     (tmp_path / "a.yaml").write_text(f"version: 1\naudits:\n- {{name: one, {NOISY}}}\n")
     monkeypatch.chdir(tmp_path)
 
@@ -115,8 +89,3 @@ def test_a_check_names_keys_of_the_file(dpaudit: Any) -> None:
     assert "error[name-not-found]: b.yaml:3: " in result.stderr
     assert "leave out call\n" in result.stderr
     assert "error[attack-not-found]: b.yaml:4: attacks: 'f'" in result.stderr
-
-
-def test_a_file_in_a_folder_that_does_not_exist_is_answered_by_files(refused: Any) -> None:
-    code, message = refused("run", "nothere/b.yaml")
-    assert (code, "There is: a.yaml." in message) == ("file-not-found", True), message

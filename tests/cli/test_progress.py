@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import io
-import math
 import sys
 from typing import Any
 
 import pytest
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
 from dpaudit.cli.progress import make_display, status
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget
-from tests.cli.made_results import answer
 from tests.specs import audit_of, replace
 
 SPEC = audit_of(
@@ -54,11 +51,7 @@ def test_a_moment_in_words() -> None:
     ("changes", "words"),
     [
         ({"wealth": 500.0}, "refuted"),
-        ({"wealth": math.inf}, "refuted"),
-        ({"wealth": 0.0}, "evidence 0, refuted at 500"),
         ({"wealth": 499.9}, "evidence 490, refuted at 500"),
-        ({"rate": 43_210.0}, "43,000/s"),
-        ({"remaining": 0.0}, "1 s left"),
         ({"remaining": 200.0}, "3 min 20 s left"),
     ],
 )
@@ -70,12 +63,6 @@ def test_a_budget_that_is_not_planned_yet_is_left_out() -> None:
     unplanned = replace(MOMENT, draws=100, budget=0, rate=14.0, remaining=64.0)
     text = status(unplanned, replace(SPEC, time=5.0))
     assert text == "100 draws, 14/s, evidence 37, refuted at 500, ε ≥ 0.412, 1 min 4 s left"
-
-
-def test_what_is_unknown_is_left_out() -> None:
-    text = status(replace(MOMENT, rate=0.0, remaining=math.inf), SPEC)
-    assert text == "450,000 of 1,000,000 draws, evidence 37, refuted at 500, ε ≥ 0.412"
-    assert "left" not in status(replace(MOMENT, remaining=math.nan), SPEC)
 
 
 def test_several_pairs_share_the_error_probability() -> None:
@@ -95,16 +82,6 @@ def test_logs_get_a_line_every_five_seconds(
     display.close()
     lines = stream.getvalue().splitlines()
     assert lines == [f"laplace (2 of 5): {status(MOMENT, SPEC)}"] * 2
-
-
-def test_quiet_shows_nothing(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
-    display = make_display(SPEC, "laplace", quiet=True)
-    clock.append(100.0)
-    display.update(MOMENT)
-    display.close()
-    assert stream.getvalue() == ""
 
 
 def test_a_terminal_gets_a_live_picture_that_fits(
@@ -146,17 +123,3 @@ def test_the_display_ends_before_an_error_is_shown(
     install_engine(run_audit)
     assert dpaudit(*TARGET).exit_code == 3
     assert closed == [True]
-
-
-def test_the_engine_is_handed_the_display(dpaudit: Any, install_engine: Any) -> None:
-    def run_audit(spec: AuditSpec, on_progress: Any) -> Any:
-        on_progress(MOMENT)
-        return answer(spec)
-
-    install_engine(run_audit)
-    result = dpaudit(*TARGET)
-    assert (result.exit_code, result.stderr) == (0, "")
-
-
-def test_the_needed_evidence_is_that_of_the_method() -> None:
-    assert 1 / (BETTING_SHARE * SPEC.alpha) == pytest.approx(5 / 0.01)

@@ -9,17 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import PureDP, bound_guesses
 from dpaudit.auditing.recheck import recheck
 from dpaudit.cli.report import _UNSEEN
-from dpaudit.errors import UsageError
 from dpaudit.reports.json import document, entry
 from dpaudit.reports.text import render, render_row
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import forged
-from tests.hostile import TRACE
 from tests.result_files import from_json, to_json
-from tests.specs import replace
 
 
 @pytest.fixture
@@ -46,21 +42,6 @@ def rechecked(install_recheck: Any) -> list[Any]:
     return seen
 
 
-def test_the_trace_of_a_violation_is_shown_again(
-    dpaudit: Any, rechecked: Any, tmp_path: Path
-) -> None:
-    path, alerts = tmp_path / "results.json", tmp_path / "alerts.sarif"
-    path.write_text(to_json([replace(VIOLATION, trace=TRACE), PASS]), "utf-8")
-    result = dpaudit("report", path, "--report", f"sarif:{alerts}")
-    assert "cause likely mine.py:3: `rng.laplace(scale=0.5)`" in words(result.stdout)
-    (alert,) = json.loads(alerts.read_text("utf-8"))["runs"][0]["results"]
-    region = alert["locations"][0]["physicalLocation"]["region"]
-    assert region["startLine"] == 3
-    verbose = dpaudit("report", path, "-v").stdout
-    assert "> 3      rng.laplace(scale=0.5)" in verbose
-    assert "certificate proves" in words(verbose)
-
-
 def test_it_shows_what_the_run_showed(dpaudit: Any, rechecked: Any, file: Path) -> None:
     result = dpaudit("report", file)
     assert result.exit_code == 0
@@ -73,28 +54,7 @@ def test_it_shows_what_the_run_showed(dpaudit: Any, rechecked: Any, file: Path) 
     assert _UNSEEN in words(result.stdout)
 
 
-def test_nothing_is_said_to_be_rechecked_where_nothing_was(
-    dpaudit: Any, rechecked: Any, file: Path
-) -> None:
-    assert "Not rechecked: 1 " in words(dpaudit("report", file).stdout)
-    file.write_text(to_json([ERROR]), "utf-8")
-    result = dpaudit("report", file)
-    assert result.exit_code == 0
-    assert "nothing to recheck" in words(result.stdout)
-    for untrue in ("Rechecked:", "follow", _UNSEEN):
-        assert untrue not in words(result.stdout)
-    file.write_text(to_json([ERROR, replace(ERROR, name="other")]), "utf-8")
-    assert "every audit " in words(dpaudit("report", file, "--rerun").stdout)
-
-
-def test_guesses_follow_from_guesses(dpaudit: Any, file: Path) -> None:
-    file.write_text(to_json([bound_guesses(1000, 100, 75, PureDP(1.0))]), "utf-8")
-    said = words(dpaudit("report", file).stdout)
-    assert "the recorded guesses." in said.partition("Rechecked: ")[2]
-    assert "draws" not in said.partition("Rechecked")[2]
-
-
-@pytest.mark.parametrize("flags", [(), ("-q",), ("--rerun",)])
+@pytest.mark.parametrize("flags", [(), ("--rerun",)])
 def test_a_run_that_did_not_end_is_not_green(
     dpaudit: Any, rechecked: Any, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
@@ -106,7 +66,7 @@ def test_a_run_that_did_not_end_is_not_green(
     assert from_json(file.read_text("utf-8")) == [ERROR]
 
 
-@pytest.mark.parametrize("planned", [0, "2", True, None])
+@pytest.mark.parametrize("planned", [0, True])
 def test_fewer_planned_than_there_are_is_damage(
     dpaudit: Any, rechecked: Any, tmp_path: Path, planned: Any
 ) -> None:
@@ -126,44 +86,19 @@ def test_a_group_has_its_claim_and_that_of_one_record(
     for place, name in enumerate(("d.npy", "e.npy")):
         np.save(name, np.random.default_rng(place).laplace(size=1_000))
     run = ("run", "m.py:laplace", "--d1", "0", "--d2", "2", "--samples", "1000")
-    for asked, runs in (
-        (("bound", "d.npy", "e.npy"), ""),
-        ((*run, "--repeat", "3"), "2-DP for one run, 6-DP for 3"),
-        (run, ""),
-    ):
+    for asked in (("bound", "d.npy", "e.npy"), (*run, "--repeat", "3"), run):
         ran = dpaudit(*asked, "--epsilon", "1", "--group", "2", "--json", "r.json")
         reported = dpaudit("report", "r.json")
         assert reported.exit_code == 0
         for result in (ran, reported):
             assert "1-DP for one record, 2-DP for 2" in words(result.stdout)
-            assert runs in words(result.stdout)
     document = json.loads((tmp_path / "r.json").read_text("utf-8"))
     document["audits"][0]["grouped"]["size"] = 3
     (changed,) = from_json(forged(document))
     assert any("all records" in one for one in recheck(changed))
 
 
-def test_quiet_and_verbose(dpaudit: Any, rechecked: Any, file: Path) -> None:
-    quiet = dpaudit("report", file, "-q").stdout
-    assert "event E" not in quiet
-    assert [line.split("  ")[0] for line in quiet.splitlines()[:3]] == [
-        one.verdict.value for one in (VIOLATION, PASS, ERROR)
-    ]
-    assert "found by" in dpaudit("report", file, "-v").stdout
-    assert dpaudit("report", file, "-q", "-v").code == "options-conflict"
-
-
-def test_a_disagreement_exits_3(dpaudit: Any, install_recheck: Any, file: Path) -> None:
-    install_recheck(lambda result: ["p_value is 0.5, recomputed 0.6"] * (result == PASS))
-    result = dpaudit("report", file)
-    assert result.exit_code == 3
-    assert f"error: {file}: laplace: p_value is 0.5, recomputed 0.6" in result.stderr
-    assert "Rechecked" not in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("to", "files"), [("markdown:out.md", 2), ("json:out.json", 3), ("markdown", 1)]
-)
+@pytest.mark.parametrize(("to", "files"), [("json:out.json", 3), ("markdown", 1)])
 def test_of_numbers_that_disagree_no_report_is_written(
     dpaudit: Any,
     install_recheck: Any,
@@ -200,35 +135,15 @@ def test_files_that_are_not_ours_exit_2(refused: Any, tmp_path: Path) -> None:
     path = tmp_path / "other.json"
     texts = {
         "": "file-empty",
-        "{": "results-damaged",
-        '{"version": 1, "audits": [': "results-damaged",
         "[]": "not-results",
+        '{"version": 1, "audits": [': "results-damaged",
         '{"version": 99, "audits": []}': "results-version",
-        '{"version": 0, "audits": []}': "results-version",
         forged({"version": 1, "audits": [{}]}): "results-damaged",
         to_json([]): "results-damaged",
     }
     for text, code in texts.items():
         path.write_text(text)
         assert refused("report", path)[0] == code, text
-    path.write_text('{"version": 1, "audits": [')
-    assert "--journal DIR --resume" in refused("report", path)[1]
-
-
-def test_a_missing_file_and_the_nearest_one(dpaudit: Any, tmp_path: Path) -> None:
-    (tmp_path / "result.json").touch()
-    result = dpaudit("report", tmp_path / "results.json")
-    assert result.exit_code == 2
-    assert "results.json'. Did you mean 'result.json'?" in result.stderr
-
-
-def test_unreadable_files_exit_2(dpaudit: Any, tmp_path: Path) -> None:
-    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    names = {"missing": "file-not-found", "binary": "file-malformed"}
-    for name, code in names.items():
-        result = dpaudit("report", tmp_path / f"{name}.json")
-        assert (result.exit_code, result.code) == (2, code)
-    assert dpaudit("report", tmp_path).code == "file-unreadable"
 
 
 def test_beliefs_that_cannot_be_rechecked_are_damage_not_a_bug(
@@ -242,22 +157,6 @@ def test_beliefs_that_cannot_be_rechecked_are_damage_not_a_bug(
     assert (result.exit_code, result.code) == (2, "results-damaged")
     assert "KeyError: 'posteriors'" in result.stderr
     assert "Traceback" in dpaudit("report", file, "--debug").stderr
-
-
-def test_errors_of_the_recheck_itself_pass_through(
-    dpaudit: Any, install_recheck: Any, file: Path
-) -> None:
-    def recheck(result: Any) -> list[str]:
-        raise UsageError("rounds[0] has no stakes")
-
-    install_recheck(recheck)
-    assert dpaudit("report", file).stderr == "error: rounds[0] has no stakes\n"
-
-
-def test_a_result_of_one_audit_has_no_summary(dpaudit: Any, rechecked: Any, tmp_path: Path) -> None:
-    path = tmp_path / "one.json"
-    path.write_text(to_json([replace(PASS, name="only")]), "utf-8")
-    assert "1 audit" not in dpaudit("report", path).stdout
 
 
 def test_an_audit_that_was_taken_out_exits_3(dpaudit: Any, rechecked: Any, file: Path) -> None:
@@ -316,9 +215,7 @@ def test_records_that_are_not_of_one_kind_are_damaged(refused: Any, file: Path) 
     text = file.read_text()
     changes: list[tuple[dict[str, Any], str]] = [
         ({"ending": {"kind": "exact", "certificates": [{}]}}, "audits[0].ending.certificates[0]"),
-        ({"ending": {"kind": "failed", "error": 3}}, "audits[0].ending.error"),
         ({"ending": {"kind": "guessed"}}, "audits[0].ending.kind"),
-        ({"ending": 1}, "ending"),
         ({"ending": {"kind": "sampled", "certificates": []}}, "certificates"),
         ({"claim": {"definition": {}}}, "definition"),
     ]
@@ -329,8 +226,3 @@ def test_records_that_are_not_of_one_kind_are_damaged(refused: Any, file: Path) 
         code, line = refused("report", str(file))
         assert code == "results-damaged"
         assert named in line
-
-
-def test_a_request_that_makes_no_sense_is_shown_no_values_of(dpaudit: Any, tmp_path: Path) -> None:
-    for settings in (5, {"pairs": 5}, {"pairs": [3]}):
-        assert render(replace(VIOLATION, request={"folder": None, "settings": settings}))

@@ -8,16 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import Failed
-from dpaudit.cli.commands import cli
 from dpaudit.errors import JournalError, MechanismError, TargetError
 from tests.cli.made_results import answer
-from tests.specs import replace
-
-FAILED = Failed("draws repeat", code="draws-repeat")
 
 TARGET = ("run", "my.module:{}", "--d1", "0", "--d2", "1", "--epsilon", "1")
 
@@ -96,18 +90,6 @@ def test_an_audit_that_cannot_run_does_not_lose_the_others(
     assert "Traceback" not in result.output
 
 
-def test_a_single_target_that_cannot_run_is_one_line_of_error(
-    dpaudit: Any, install_engine: Any
-) -> None:
-    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
-        raise TargetError("no module 'my'")
-
-    install_engine(run_audit)
-    result = dpaudit(*_target("f"))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "error: no module 'my'\n"
-
-
 @pytest.mark.parametrize("flags", [[], ["--debug"]])
 def test_a_bug_is_no_verdict_and_shows_its_traceback_only_when_asked(
     dpaudit: Any, install_engine: Any, flags: list[str]
@@ -122,21 +104,6 @@ def test_a_bug_is_no_verdict_and_shows_its_traceback_only_when_asked(
     assert f"{head}KeyError: 'level' (" in result.stderr
     assert ("Traceback" in result.stderr) is bool(flags)
     assert result.code == "internal"
-
-
-def test_debug_shows_the_traceback_of_an_audit_of_a_batch(
-    dpaudit: Any, install_engine: Any, config: Any
-) -> None:
-    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
-        raise KeyError("level")
-
-    install_engine(run_audit)
-    assert "Traceback" in dpaudit("run", config("a"), "--debug").stderr
-    assert "Traceback" not in dpaudit("run", config("a")).output
-    install_engine(lambda spec, on_progress=None: replace(answer(spec), ending=FAILED))
-    line = "debug: a ended in error[draws-repeat]\n"
-    assert line in dpaudit("run", config("a"), "--debug").stderr
-    assert line not in dpaudit("run", config("a")).stderr
 
 
 @pytest.mark.parametrize(
@@ -208,66 +175,6 @@ def test_a_batch_is_a_line_for_each_audit_and_ends_with_what_nobody_expected(
     assert re.findall(r"\d+ %", chance[0]) == ["1 %", "2 %"]
 
 
-@pytest.mark.parametrize("more", [[], ["-v"], ["-q"]])
-def test_a_lone_audit_that_was_reported_in_full_is_not_explained_again(
-    dpaudit: Any, asked: Any, config: Any, more: list[str]
-) -> None:
-    path, reason = config("a", "wrong"), "outputs ≤ 0.13 appear 7.6 times"
-    shown = dpaudit("run", path, *more).stdout
-    assert " ".join(shown.split()).count(reason) == 1
-    again = f"\n\nwrong: VIOLATION\n  dpaudit run {path} -k wrong\n\nChance of "
-    assert (again in shown) is (more != ["-q"])
-
-
-def test_several_audits_that_were_reported_in_full_are_explained_side_by_side(
-    dpaudit: Any, asked: Any, config: Any
-) -> None:
-    shown = dpaudit("run", config("wrong", "wrong-2")).stdout
-    for name in ("wrong", "wrong-2"):
-        assert f"\n\n{name}: VIOLATION\n  refuted at 99 %: outputs ≤ 0.13 appear" in shown
-
-
-@pytest.mark.parametrize("more", [[], ["-v"], ["-q"]])
-def test_an_error_is_printed_once(
-    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("needs.py").write_text("import no_such_library\n")
-    audits = [f"  - {{name: {name}, mechanism: 'needs.py:f'}}\n" for name in ("a", "b")]
-    audits.append("  - {name: c, mechanism: 'no_such.py:f'}\n")
-    defaults = "defaults: {d1: 0, d2: 1, claim: {epsilon: 1}, samples: 1000}\n"
-    Path("audits.yaml").write_text(f"version: 1\n{defaults}audits:\n{''.join(audits)}")
-    result = dpaudit("run", "audits.yaml", *more)
-    assert (result.exit_code, result.stderr) == (2, "")
-    # With -q, only the summary has errors, and the second audit refers to the first one.
-    times = 1 if more == ["-q"] else 2
-    assert result.stdout.count("'needs.py' was found") == times
-    assert result.stdout.count("'no_such.py'") == 1
-    for name in "abc":
-        assert result.stdout.count(f"\n{name}: ERROR\n") == 1
-        assert result.stdout.count(f" -k {name}\n") == times
-
-
-def test_details_are_shown_only_of_what_nobody_expected(
-    dpaudit: Any, asked: Any, config: Any
-) -> None:
-    met = dpaudit("run", config("wrong-1", "wrong-2", more=", expect: violation")).stdout
-    assert "event E" not in met
-    assert "\nVIOLATION                     2                -" in met
-    unmet = dpaudit("run", config("wrong-1", "a", more=", expect: pass")).stdout
-    assert unmet.count("event E") == 1
-    assert "VIOLATION           wrong-1  expected: pass\n\nVIOLATION  wrong-1: refuted" in unmet
-    assert "\n\nNO VIOLATION FOUND  a        ε ≥ 0.983, claimed 0.5, may miss ε < 1.02\n" in unmet
-
-
-def test_an_expected_violation_is_not_red(config: Any, asked: Any) -> None:
-    path = str(config("wrong", "b", more=", expect: violation"))
-    shown = CliRunner().invoke(cli, ["run", path], color=True).stdout
-    green, red = "\x1b[32m\x1b[1m", "\x1b[31m\x1b[1m"
-    assert shown.startswith(f"{green}VIOLATION")
-    assert f"{red}NO VIOLATION FOUND" in shown
-
-
 @pytest.mark.parametrize(
     ("name", "pattern"), [("b", "b"), ("a", "=a"), ("not c", "'=not c'"), ("ab", "ab")]
 )
@@ -317,6 +224,24 @@ def test_the_command_of_a_refused_journal_names_the_journal(
     assert all(f"--journal '{tmp_path / 'my j'}' --resume" in line for line in commands)
 
 
-def test_verbose_says_how_the_result_came_about(dpaudit: Any, asked: Any) -> None:
-    assert "found by" not in dpaudit(*_target("f")).stdout
-    assert "found by    one-dimensional thresholds" in dpaudit(*_target("f"), "-v").stdout
+@pytest.mark.parametrize(
+    ("audits", "is_said"),
+    [
+        ("{name: a, seed: 1}, {name: b, seed: 1}", True),
+        ("{name: a}, {name: b}, {name: c, seed: 7}", True),
+        ("{name: a, seed: 1}, {name: b, seed: 2}", False),
+        ("{name: a, seed: 1}, {name: b, seed: 1, exact: true}", False),
+    ],
+)
+def test_shared_seeds_are_said_in_the_summary(
+    dpaudit: Any, tmp_path: Path, audits: str, is_said: bool
+) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "version: 1\n"
+        "defaults: {mechanism: 'mechanisms.randomized_response:randomized_response', d1: 0,\n"
+        "  d2: 1, claim: {epsilon: 2}, samples: 1000}\n"
+        f"audits: [{audits}]\n"
+    )
+    result = dpaudit("run", tmp_path / "a.yaml")
+    assert result.exit_code == 0
+    assert ("Audits with the same " in result.stdout) is is_said

@@ -17,39 +17,24 @@ TARGET = ("run", "my.module:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1"
 
 def test_a_target_alone_takes_the_defaults_of_an_audit(dpaudit: Any, asked: Any) -> None:
     assert dpaudit(*TARGET).exit_code == 0
-    spec = asked[0]
+    (spec,) = asked
     assert (spec.name, spec.target.path) == ("laplace", "my.module:laplace")
-    assert (spec.pairs[0].d1, spec.pairs[0].d2) == (0, 1)
-    assert (spec.sampling.samples, spec.statistics.confidence, spec.sampling.seed) == (
-        1_000_000,
-        0.99,
-        0,
-    )
-    assert (spec.sampling.workers, spec.statistics.bound, spec.sampling.full) == (
-        "auto",
-        "game",
-        False,
-    )
-    assert (spec.sampling.on_error, spec.requirements.expect, spec.claim) == (
-        "auto",
-        None,
-        PureDP(1.0),
-    )
+    assert (spec.pairs[0].d1, spec.pairs[0].d2, spec.claim) == (0, 1, PureDP(1.0))
+    defaults = {"samples": 1_000_000, "confidence": 0.99, "seed": 0, "workers": "auto"}
+    defaults |= {"bound": "game", "stop": "auto", "on_error": "auto", "expect": None}
+    assert {name: setting(spec, name) for name in defaults} == defaults
 
 
 @pytest.mark.parametrize(
     ("flags", "field", "value"),
     [
         (["--samples", "1000000"], "samples", 1_000_000),
-        (["--samples", "1_000_000"], "samples", 1_000_000),
         (["--samples", "1,000,000"], "samples", 1_000_000),
         (["--samples", "2e6"], "samples", 2_000_000),
         (["--time", "30s"], "time", 30.0),
-        (["--time", "2m"], "time", 120.0),
         (["--confidence", "0.9"], "confidence", 0.9),
         (["--seed", "7"], "seed", 7),
         (["--workers", "2"], "workers", 2),
-        (["--workers", "1e1"], "workers", 10),
         (["--workers", "auto"], "workers", "auto"),
         (["--bound", "clopper-pearson"], "bound", "clopper-pearson"),
         (["--on-error", "fail"], "on_error", "fail"),
@@ -58,9 +43,7 @@ def test_a_target_alone_takes_the_defaults_of_an_audit(dpaudit: Any, asked: Any)
         (["--floating-point"], "floating_point", True),
         (["--timing"], "timing", True),
         (["--repeat", "3"], "tested", PureDP(3.0)),
-        (["--repeat", "1"], "runs", 1),
         (["--delta", "1e-5"], "claim", ApproximateDP(1.0, 1e-5)),
-        (["--delta", "0"], "claim", PureDP(1.0)),
         (
             ["--delta", "0.1", "--definition", "probabilistic"],
             "claim",
@@ -79,11 +62,9 @@ def test_flags_of_the_audit(
     ("flags", "field", "value"),
     [
         (["--param", "scale=2", "--param", "kind=fast"], "params", {"scale": 2, "kind": "fast"}),
-        (["--param", "on=true"], "params", {"on": True}),
         (["--param", "weights=[1, 2]"], "params", {"weights": [1, 2]}),
         (["--param", "text=a=b"], "params", {"text": "a=b"}),
         (["--init", "[1.0, 2.0]"], "init", [1.0, 2.0]),
-        (["--init", "{scale: 2}"], "init", {"scale": 2}),
         (["--call", "add_noise"], "call", "add_noise"),
         (["--factory"], "factory", True),
         (["--batch-arg", "n"], "batch_arg", "n"),
@@ -124,11 +105,8 @@ def test_flags_override_a_file_only_where_they_are_given(
     path = config("a", more=", samples: 5000, claim: {epsilon: 2, delta: 0.1}, params: {x: 1}")
     assert dpaudit("run", path, "--epsilon", "3", "--param", "y=2", "--seed", "4").exit_code == 0
     spec = asked[0]
-    assert (spec.sampling.samples, spec.sampling.seed, spec.claim) == (
-        5_000,
-        4,
-        ApproximateDP(3.0, 0.1),
-    )
+    assert (spec.sampling.samples, spec.sampling.seed) == (5_000, 4)
+    assert spec.claim == ApproximateDP(3.0, 0.1)
     assert isinstance(spec.target, ImportedTarget)
     assert spec.target.params == {"x": 1, "y": 2}
 
@@ -136,43 +114,27 @@ def test_flags_override_a_file_only_where_they_are_given(
 # Flags, the code they are refused with (None where click refuses them), what the message names.
 REFUSED: list[tuple[list[str], str | None, str]] = [
     (["--confidence", "1"], "option-invalid", "--confidence=1.0"),
-    (["--confidence", "nan"], "option-invalid", "--confidence=nan"),
     (["--samples", "99"], "option-invalid", "--samples=99"),
-    (["--samples", "1.5e0"], "option-invalid", "--samples='1.5e0'"),
     (["--samples", "many"], "option-invalid", "--samples='many'"),
-    (["--samples", "inf"], "option-invalid", "--samples='inf'"),
     (["--time", "soon"], "option-invalid", "--time='soon'"),
-    (["--time", "0"], "option-invalid", "--time='0'"),
     (["--seed", "-1"], "option-invalid", "--seed=-1"),
-    (["--seed", "1.5"], "option-invalid", "--seed='1.5'"),
     (["--workers", "0"], "option-invalid", "--workers=0"),
-    (["--workers", "many"], "option-invalid", "--workers='many'"),
-    (["--workers", "1.5"], "option-invalid", "--workers='1.5'"),
     (["--repeat", "some"], "option-invalid", "--repeat='some'"),
     (["--memory-limit", "much"], "option-invalid", "--memory-limit='much'"),
-    (["--init", "3"], "option-invalid", "--init=3"),
     (["--param", "scale"], "option-invalid", "--param 'scale'"),
-    (["--param", "a=1", "--param", "a=2"], "options-conflict", "--param a"),
     (["--d1", "{"], "yaml-invalid", "--d1: "),
     (["--d1", ""], "value-malformed", "--d1: "),
-    (["--d1", "@missing.csv"], "file-not-found", "missing.csv"),
     (["--d1", "!!python/object:os.system {}"], "value-refused", "!!python"),
     (["--adjacency", "neighbours"], "adjacency-invalid", "--adjacency='neighbours'"),
-    (["--bound", "bayes"], None, "'bayes'"),
-    (["--epsilonn", "1"], None, "'--epsilon'"),
 ]
 # The same for claims, targets and combinations.
 COMBINATIONS = [
     (["--repeat", "0"], "--repeat=0"),
     (["--epsilon", "-1"], "--epsilon=-1.0"),
-    (["--epsilon", "nan"], "--epsilon=nan"),
     (["--delta", "1"], "--delta=1.0"),
-    (["--delta", "-0.1"], "--delta=-0.1"),
     (["--delta", "0.1", "--repeat", "10"], "--repeat=10"),
     (["--timing", "--exact"], "--timing needs draws, and --exact"),
-    (["--attack", "a:b", "--exact"], "--attack needs draws, and --exact"),
     (["--resume"], "--journal DIR"),
-    (["--definition", "pur"], "'pur'"),
 ]
 
 
@@ -200,12 +162,9 @@ def test_incomplete_requests(
     monkeypatch.chdir(tmp_path)  # a folder without audits.yaml
     requests: list[tuple[list[str], str | None, str]] = [
         ([], "option-missing", "audits.yaml"),
-        (["--d1", "0", "--d2", "1"], None, "argument"),
         (["m:f"], "option-missing", "--d1, --d2, --epsilon"),
-        (["m:f", "--d1", "0", "--d2", "1"], "option-missing", "--epsilon"),
         (["m:f", "m:g", "--d1", "0"], "arguments-wrong", "2 (m:f, m:g)"),
         (["m:f", "audits.yaml"], "arguments-wrong", "'audits.yaml'"),
-        (["missing.yaml"], "file-not-found", "'missing.yaml'"),
     ]
     for words, code, named in requests:
         found, line = refused("run", *words)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dpaudit.tracing.findings.said import FOR_PAIR
-from tests.cli.conftest import Invoke
+from dpaudit.tracing.findings.detectors import FOR_PAIR
 from tests.programs import DPAUDIT
 
 MECHANISMS = """
-import functools, os, sys
+import functools
 import numpy as np
 
 def half(rows, rng, scale=0.5):
@@ -36,18 +34,9 @@ def noise_of(key):
 def cached(x):
     return x + noise_of(x)
 
-def failing(rows, rng):
-    raise KeyError("nothing")
-
 async def waiting(rows):
     return 1
 
-class Scaled:
-    def __init__(self, scale):
-        self.scale = scale
-        self.rng = np.random.default_rng()
-    def release(self, rows):
-        return len(rows) + self.rng.laplace(scale=self.scale)
 """
 PAIR = ("--d1", "[1, 2]", "--d2", "[1]")
 
@@ -79,13 +68,6 @@ def test_no_cause_is_exit_code_0_and_no_pass(dpaudit: Any) -> None:
     assert "no proof" in " ".join(result.stdout.split())
 
 
-def test_without_a_claim(dpaudit: Any) -> None:
-    result = dpaudit("trace", "m.py:half", *PAIR)
-    assert result.exit_code == 0
-    assert "ε = 2" in result.stdout
-    assert "claim none" in lines(result.stdout)
-
-
 def test_what_saw_no_noise_is_exit_code_4(dpaudit: Any) -> None:
     result = dpaudit("trace", "m.py:bare", "--d1", "[1]", "--d2", "[2]")
     assert result.exit_code == 4
@@ -98,20 +80,6 @@ def test_a_mechanism_that_keeps_state(dpaudit: Any) -> None:
     result = dpaudit("trace", "m.py:cached", "--d1", "0", "--d2", "1", "--epsilon", "1")
     assert result.exit_code in (0, 4)
     assert "keeps state" in " ".join(result.stdout.split())
-
-
-def test_a_mechanism_that_always_raises(dpaudit: Any) -> None:
-    result = dpaudit("trace", "m.py:failing", *PAIR, "--epsilon", "1")
-    assert result.exit_code == 4
-    assert "every run raised KeyError" in " ".join(result.stdout.split())
-
-
-def test_classes_and_their_generators(dpaudit: Any) -> None:
-    result = dpaudit(
-        "trace", "m.py:Scaled", "--init", "[0.5]", "--call", "release", *PAIR, "--epsilon", "1"
-    )
-    assert result.exit_code == 1
-    assert "self.rng.laplace(scale=self.scale)" in result.stdout
 
 
 def test_json(dpaudit: Any, folder: Path) -> None:
@@ -130,29 +98,16 @@ def test_json(dpaudit: Any, folder: Path) -> None:
     assert piped.stderr.startswith("CAUSE")
 
 
-def test_quiet_and_verbose(dpaudit: Any) -> None:
-    words = ("trace", "m.py:half", *PAIR, "--epsilon", "1")
-    quiet, usual, more = (dpaudit(*words, *one).stdout for one in (["-q"], [], ["-v"]))
-    assert len(quiet.splitlines()) < len(usual.splitlines()) <= len(more.splitlines())
-
-
 # The words, the code of the error (None where click refuses them, or where another room checks),
 # and what the message names.
 REFUSED: list[tuple[list[str], str | None, str]] = [
-    (["m.py:half"], "option-missing", "--d1, --d2"),
-    (["m.py:half", "--d1", "[1]"], "option-missing", "--d2"),
     (["m.py:halt", *PAIR], None, "Did you mean 'half'?"),
-    (["m.py", *PAIR], None, "function"),
     (["audits.yaml", *PAIR], "wrong-kind-of-file", "audits.yaml"),
     (["m.py:waiting", *PAIR], None, "async function"),
-    (["m.py:half", *PAIR, "--delta", "0.1"], None, "epsilon"),
     (["m.py:half", *PAIR, "--noises", "0"], None, "--noises"),
-    (["m.py:half", *PAIR, "--time", "0"], "option-invalid", "--time='0'"),
     (["m.py:half", *PAIR, "--primitive", "m.py:none"], None, "none"),
     (["m.py:half", *PAIR, "--follow", "no-such"], "module-not-found", "'no-such'"),
-    (["m.py:half", *PAIR, "--param", "scalle=1"], None, "scalle"),
     (["m.py:half", *PAIR, "--json", "no/such/folder.json"], "cannot-write", "no/such"),
-    (["m.py:half", *PAIR, "--post-process", "m.py:nothing"], None, "nothing"),
 ]
 
 
@@ -163,13 +118,6 @@ def test_wrong_input_is_exit_code_2(dpaudit: Any) -> None:
         assert result.code == code or code is None, words
         assert named in " ".join(result.stderr.split())
         assert "Traceback" not in result.stderr
-
-
-def test_equal_inputs_are_said(dpaudit: Any) -> None:
-    result = dpaudit("trace", "m.py:half", "--d1", "[1]", "--d2", "[1]", "--epsilon", "1")
-    assert "are equal" in " ".join(result.stdout.split())
-    result = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1")
-    assert "are equal" not in result.stdout
 
 
 def test_in_a_process_of_its_own_chatter_stays_away_from_standard_output(folder: Path) -> None:
@@ -230,28 +178,3 @@ def test_a_primitive_says_its_law(dpaudit: Any) -> None:
     assert result.exit_code == 2
     assert result.code == "primitive-invalid"
     assert "'lapalce'" in result.stderr
-
-
-def test_a_copied_line_of_an_audit_is_taken(dpaudit: Any) -> None:
-    given = ("--adjacency", "add-remove", "--samples", "1e5", "--seed", "3", "--workers", "2")
-    more = ("--confidence", "0.999", "--stop", "never", "--no-trace", "--expect", "pass")
-    plain = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1")
-    copied = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1", *given, *more)
-    assert copied.stdout == plain.stdout
-    assert copied.exit_code == plain.exit_code == 1
-    assert "--adjacency" not in dpaudit("trace", "--help-all").stdout
-
-
-def test_a_trace_that_was_cut_short_prints_a_command_that_runs(
-    dpaudit: Invoke, traces: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dpaudit.tracing.forked_trace.TRACE_SECONDS", 0.0)
-    words = ("m.py:half", *PAIR, "--epsilon", "1", "--adjacency", "add-remove")
-    audited = dpaudit("run", *words, "--samples", "20000")
-    assert audited.exit_code == 1
-    text = " ".join(audited.stdout.replace("\\\n", " ").split())
-    place = text.index("dpaudit trace m.py:half")
-    printed = shlex.split(text[place : text.index("--adjacency add-remove", place) + 22])
-    traced = dpaudit(*printed[1:])
-    assert traced.exit_code == 1
-    assert "m.py:6" in traced.stdout

@@ -20,7 +20,7 @@ from benchmarks import gallery
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult
 from dpaudit.cli.commands import cli
-from dpaudit.config.loading import load_config
+from dpaudit.config.yaml_files import load_config
 from dpaudit.targets.target import IsolatedTarget
 from mechanisms.gallery import regression
 from tests.result_files import from_json
@@ -106,14 +106,6 @@ def test_the_document_shows_the_record() -> None:
     assert gallery.table_of(DOCUMENT) == gallery.table(recorded())
     count = len(PINNED)
     assert {6: "six"}[count] in DOCUMENT
-
-
-def test_a_new_table_takes_the_place_of_the_old_one() -> None:
-    new = gallery.table(recorded()[:1])
-    changed = gallery.with_table(DOCUMENT, new)
-    assert gallery.table_of(changed) == new
-    assert changed.startswith(DOCUMENT.partition("| audit")[0])
-    assert gallery.with_table(changed, gallery.table_of(DOCUMENT)) == DOCUMENT
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

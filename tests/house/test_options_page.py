@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from dpaudit.api import MoreOptions, audit
-from dpaudit.auditing.option import Option, Section
+from dpaudit.auditing.option_values import Option, Section
 from dpaudit.auditing.options import OPTIONS
 from tests import generated
 
@@ -19,8 +19,8 @@ INTRODUCTION = """# Options
 
 Each option of an audit once: as a flag of `dpaudit run`, as a key of an audit in a
 [configuration file](configuration.md), and as a keyword of `dpaudit.audit`. Python takes objects
-where files have words: a claim is `ApproximateDP(1, 1e-5)`, times are in seconds, sizes in bytes,
-and functions are themselves. This page is made from the declarations in `dpaudit/auditing/`.
+where files have words: a claim is also `ApproximateDP(1, 1e-5)`, times are in seconds, sizes in
+bytes, and functions are themselves. This page is made from the declarations in `dpaudit/auditing/`.
 """
 HEAD = "| command line | file | Python | what | default |\n|---|---|---|---|---|"
 
@@ -37,7 +37,7 @@ def _section(title: Section) -> str:
 def _row(one: Option) -> str:
     flags = ", ".join(f"`{flag}`" for flag in (one.flag, one.help.short) if flag)
     keys = {"claim": f"`claim: {{{one.name}: …}}`", "run": ""}
-    keyword = f"`{one.name}`" if one.name in KEYWORDS and one.of != "claim" else ""
+    keyword = f"`{one.name}`" if one.name in KEYWORDS else ""
     more = f" ([more]({one.help.more}))" if one.help.more else ""
     text = one.help.text + more
     cells = (flags, keys.get(one.of, f"`{one.name}`"), keyword, text, one.default_words)

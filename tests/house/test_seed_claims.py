@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.config.loading import load_config
+from dpaudit.config.yaml_files import load_config
 from dpaudit.import_path import resolve
 from dpaudit.targets.target import ImportedTarget
 from mechanisms.truth import Truth, truth_of

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 _TRACES = """
 import json, sys
 import dpaudit
-from dpaudit.reports.trace import as_json
+from dpaudit.reports.trace_report import as_json
 
 found = {}
 for name, d1, d2, delta in json.loads(sys.argv[2]):

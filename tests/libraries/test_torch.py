@@ -92,8 +92,9 @@ def test_an_import_in_the_first_call_is_no_state(folder: Path) -> None:
     assert "keeps state" not in "".join(certificate["warnings"])
 
 
-@pytest.mark.parametrize("more", [(), ("--isolate",)], ids=["here", "isolated"])
-@pytest.mark.parametrize("name", ["sparse", "sparse_batch", "quantized"])
+@pytest.mark.parametrize(
+    ("name", "more"), [("sparse", ()), ("sparse_batch", ("--isolate",)), ("quantized", ())]
+)
 def test_a_tensor_that_numpy_cannot_read_is_an_error_about_the_output(
     folder: Path, name: str, more: tuple[str, ...]
 ) -> None:

@@ -10,30 +10,17 @@ from hypothesis import strategies as st
 
 from dpaudit.draws import Tally
 from dpaudit.stats.betting import Beliefs, log_wealth, stakes
-from dpaudit.stats.binomial import (
-    clopper_pearson_lower,
-    clopper_pearson_upper,
-    pair_delta_lower,
-    pair_epsilon_lower,
-    pair_p_value,
-    upper_tail,
-)
 from dpaudit.stats.game import (
     Game,
     _closed_form_delta_lower,
-    delta_lower,
     epsilon_lower,
     p_value,
 )
-from dpaudit.stats.p_values import holm
-from dpaudit.stats.probabilistic import p_value as atoms_p_value
-from dpaudit.stats.probabilistic import violating_mass
 
 alphas = st.floats(1e-6, 0.5)
 epsilons = st.floats(0, 8)
 deltas = st.sampled_from([0.0, 1e-9, 1e-4, 0.01, 0.2, 0.9])
 counts = st.integers(0, 150)
-shares = st.floats(0, 1)
 
 
 @st.composite
@@ -48,43 +35,6 @@ def games(draw: st.DrawFn) -> Game:
 def tables(draw: st.DrawFn) -> Tally:
     rows = draw(st.lists(st.tuples(counts, counts), min_size=1, max_size=6))
     return Tally(np.array(rows, dtype=np.int64))
-
-
-@given(counts, counts, shares, shares)
-def test_tails_fall_with_the_count_and_rise_with_the_probability(
-    successes: int, more: int, one: float, other: float
-) -> None:
-    trials, (low, high) = successes + more, sorted([one, other])
-    tail = float(upper_tail(successes, trials, low))
-    assert 0 <= tail <= 1
-    assert upper_tail(successes + 1, trials, low) <= tail
-    assert upper_tail(successes, trials, high) >= tail * (1 - 1e-12)
-
-
-@given(counts, counts, alphas, alphas)
-def test_clopper_pearson_bounds_are_ordered(
-    successes: int, failures: int, one: float, other: float
-) -> None:
-    trials, (strict, lenient) = successes + failures, sorted([one, other])
-    for bound in (clopper_pearson_lower, clopper_pearson_upper):
-        assert 0 <= bound(successes, trials, strict) <= 1
-    assert clopper_pearson_lower(successes, trials, strict) <= (
-        clopper_pearson_lower(successes, trials, lenient) + 1e-12
-    )
-    if failures:
-        more = clopper_pearson_lower(successes + 1, trials, strict)
-        assert more > clopper_pearson_lower(successes, trials, strict)
-
-
-@settings(max_examples=30)
-@given(games(), epsilons, deltas, alphas)
-def test_p_values_and_bounds_are_in_range(
-    game: Game, epsilon: float, delta: float, alpha: float
-) -> None:
-    assert 0 <= p_value(game, epsilon, delta, alpha) <= 1
-    assert 0 <= epsilon_lower(game, delta, alpha) < math.inf
-    assert 0 <= delta_lower(game, epsilon, delta, alpha) <= 1
-    assert 0 <= _closed_form_delta_lower(game, epsilon, alpha) <= 1
 
 
 @settings(max_examples=30)
@@ -153,73 +103,6 @@ def test_merging_levels_of_one_guess_changes_no_game(
     split = np.insert(tally.counts, place, tally.counts[place] // 2, axis=0)
     split[place + 1] -= split[place]
     assert Tally(split).game(np.insert(rule, place, rule[place])) == tally.game(rule)
-
-
-@given(counts, counts, counts, counts, epsilons, deltas, alphas)
-def test_the_pair_of_bounds_is_consistent_and_in_range(
-    count: int, rest: int, other: int, other_rest: int, epsilon: float, delta: float, alpha: float
-) -> None:
-    seen = (count, count + rest, other, other + other_rest)
-    assert 0 <= pair_delta_lower(*seen, epsilon, alpha) <= 1
-    assert 0 <= pair_epsilon_lower(*seen, delta, alpha) < math.inf
-    p = pair_p_value(*seen, epsilon, delta)
-    assert 0 < p <= 1
-    if abs(p / alpha - 1) > 1e-6:
-        assert (pair_delta_lower(*seen, epsilon, alpha) > delta) is (p < alpha)
-
-
-@given(st.lists(st.tuples(counts, counts), max_size=5), epsilons, deltas, alphas)
-def test_the_violating_mass_is_consistent_and_in_range(
-    atoms: list[tuple[int, int]], epsilon: float, delta: float, alpha: float
-) -> None:
-    table = np.array(atoms, dtype=np.int64).reshape(-1, 2)
-    draws = int(table[:, 0].sum()) + 5
-    mass = violating_mass(table[:, 0], table[:, 1], draws, epsilon, alpha)
-    assert 0 <= mass.delta_lower <= 1
-    p = atoms_p_value(table[:, 0], table[:, 1], draws, epsilon, delta)
-    assert 0 < p <= 1
-    if abs(p / alpha - 1) > 1e-6:
-        assert (mass.delta_lower > delta) is (p < alpha)
-
-
-@given(st.lists(st.floats(0, 1), max_size=8), alphas)
-def test_holm_rejects_the_smallest_and_no_more_than_no_correction(
-    p_values: list[float], alpha: float
-) -> None:
-    rejected = holm(p_values, alpha)
-    chosen = [p for p, one in zip(p_values, rejected, strict=True) if one]
-    left = [p for p, one in zip(p_values, rejected, strict=True) if not one]
-    assert all(p <= alpha for p in chosen)
-    assert not chosen or not left or max(chosen) <= min(left)
-
-
-@given(
-    st.lists(st.floats(1e-9, 1 - 1e-9), min_size=3, max_size=3),
-    st.lists(st.integers(-1, 1), min_size=3, max_size=3),
-    epsilons,
-    deltas,
-    st.lists(st.floats(0.001, 1), min_size=3, max_size=3),
-)
-def test_no_bettor_gains_against_a_tight_mechanism(
-    posteriors: list[float],
-    rule: list[int],
-    epsilon: float,
-    delta: float,
-    weights: list[float],
-) -> None:
-    """Reveal with probability δ, else answer with the odds of ε; on three levels of any weight."""
-    beliefs = Beliefs(np.array([posteriors]), np.array([rule]))
-    factors = np.exp(beliefs.log_factors(epsilon, delta))
-    honest = 1 / (1 + math.exp(-epsilon))
-    right = delta + (1 - delta) * honest
-    split = np.array(weights) / np.sum(weights)
-    # level 0 is evidence for d1; levels 1 and 2 share the other answer
-    first = np.array([right, (1 - right) * split[1], (1 - right) * split[2]])
-    first[1:] *= (1 - right) / first[1:].sum() if right < 1 else 0
-    second = np.array([1 - right, right * split[1], right * split[2]])
-    second[1:] *= right / second[1:].sum()
-    expected = 0.5 * (factors * np.column_stack([first, second])).sum(axis=(1, 2))
-    assert np.all(expected <= 1 + 1e-9)
 
 
 @given(tables(), tables(), st.floats(0, 3))

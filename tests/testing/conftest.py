@@ -1,22 +1,8 @@
-"""What tests of the assertions are spared."""
+"""Audits here start no new processes, and violations have no trace."""
 
 from __future__ import annotations
 
-import pytest
-
-from dpaudit.auditing import engine
 from tests.comparing import new_processes as new_processes
 from tests.comparing import no_new_processes as no_new_processes
-
-
-@pytest.fixture(autouse=True)
-def no_traces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Violations have no trace, but where a test asks for `traces`: no assertion depends on it, and
-    a fork of a process as large as this one costs more than most audits here."""
-    if "traces" not in request.fixturenames:
-        monkeypatch.setattr(engine, "_traced", lambda spec, result: result)
-
-
-@pytest.fixture
-def traces() -> None:
-    """Results are to be whole."""
+from tests.whole_audits import no_traces as no_traces
+from tests.whole_audits import traces as traces

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.errors import DatasetError
 from dpaudit.testing import AuditWarning, assert_private, assert_violates, session
 from mechanisms import laplace
 from tests.raising import refusal
@@ -60,20 +59,12 @@ def test_an_input_of_another_type_is_no_leak() -> None:
         assert_violates(count, None, [3], epsilon=0.5, on_error="outcome", **FEW)
 
 
-def test_a_leak_fails_with_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    # So that the lines are as long wherever the project lies.
-    monkeypatch.chdir(Path(laplace.__file__).parents[1])
+def test_a_leak_fails_with_the_report() -> None:
     with pytest.raises(AssertionError) as failure:
         assert_private(laplace.wrong_density, 0.0, 1.0, epsilon=0.5, **FEW)
-    said = str(failure.value)
-    first, empty, headline = said.splitlines()[:3]
+    first, empty, headline = str(failure.value).splitlines()[:3]
     assert first.startswith("VIOLATION: ε ≥ ")
-    assert first.endswith(", claimed 0.5")
     assert (empty, headline.split(":")[0]) == ("", "VIOLATION  wrong_density")
-    for word in ("the claim allows", "P(E)  d1", "Clopper–Pearson", "d1 = 0.0, d2 = 1.0", "seed 0"):
-        assert word in said
-    assert "(expected: pass)" in " ".join(said.split())
-    assert len(said.splitlines()) <= 16
 
 
 def test_a_leak_that_is_expected_passes_and_one_that_is_not_there_fails() -> None:
@@ -94,11 +85,6 @@ def test_an_error_never_passes(asserts: Any) -> None:
 def test_an_audit_that_cannot_fail_never_passes(asserts: Any) -> None:
     with pytest.raises(AssertionError, match="under-powered: 5,000 draws cannot refute ε = 20"):
         asserts(noisy, 0.0, 1.0, epsilon=20.0, **FEW)
-
-
-def test_but_it_may_where_that_is_allowed() -> None:
-    result = assert_private(noisy, 0.0, 1.0, epsilon=20.0, allow_underpowered=True, **FEW)
-    assert result.underpowered is None
 
 
 def in_letters(x: float, rng: np.random.Generator) -> str:
@@ -125,7 +111,6 @@ def test_an_audit_that_saw_only_new_outputs_fails_unless_that_is_allowed(
         ({"epsilon": -1.0}, dpaudit.UsageError, "epsilon"),
         ({"epsilon": 1.0, "confidence": 0.01}, dpaudit.UsageError, "0.5 to below 1"),
         ({"epsilon": 1.0, "sampels": 9}, TypeError, "'sampels'. Did you mean 'samples'?"),
-        ({"epsilom": 1.0}, TypeError, "'epsilom'. Did you mean 'epsilon'?"),
         ({"epsilon": 1.0, "samples": 9, "time": 2.0}, dpaudit.UsageError, "not both"),
     ],
 )
@@ -159,25 +144,6 @@ def test_a_journal_is_gone_once_its_audit_has_ended(tmp_path: Path) -> None:
     assert list((tmp_path / "kept").iterdir()) == []
 
 
-def test_a_result_shows_itself() -> None:
-    result = dpaudit.audit(noisy, 0.0, 1.0, dpaudit.PureDP(0.5), **FEW)
-    assert str(result) == result.report()
-    assert result.report().startswith("VIOLATION  noisy: refuted at 99 %")
-    assert "exact test" in result.report(verbose=True)
-    assert "exact test" not in result.report()
-    assert repr(result).startswith("<AuditResult VIOLATION noisy: refuted at 99 %")
-    assert len(repr(result)) < 160
-
-
-def test_what_cannot_fail_says_so_first_in_the_terms_of_a_test() -> None:
-    with pytest.raises(AssertionError) as caught:
-        assert_private(noisy, 0.0, 1.0, epsilon=20.0, **FEW)
-    text = str(caught.value)
-    assert text.startswith("UNDER-POWERED: 5,000 draws cannot refute ε = 20")
-    assert "could (samples)" in text
-    assert "--samples" not in text
-
-
 def test_what_an_audit_warns_of_is_a_warning_of_the_test() -> None:
     with pytest.warns(AuditWarning, match="constant: all .* are 3, for both .* is this intended"):
         assert_private(lambda d: 3, [1], [], epsilon=1, name="constant", **FEW)
@@ -186,19 +152,6 @@ def test_what_an_audit_warns_of_is_a_warning_of_the_test() -> None:
         assert_private(noisy, 0.0, 1.0, epsilon=1.5, **FEW)
         with pytest.raises(AuditWarning, match="is this intended"):
             assert_private(lambda d: 3, [1], [], epsilon=1, **FEW)
-
-
-def test_errors_and_notes_name_options_as_python_does() -> None:
-    """Whoever calls a function has no flags."""
-    with pytest.raises(DatasetError, match=r"or claim for group=2\)$"):
-        assert_private(noisy, [1, 2], [1, 3], epsilon=1.0, adjacency="add-remove", **FEW)
-
-    def number_of(rows: list[int], rng: np.random.Generator) -> float:
-        return float(len(rows) + rng.laplace())
-
-    (certificate,) = assert_private(number_of, [1, 2], [1, 3], epsilon=1.0, **FEW).certificates
-    (note,) = certificate.notes
-    assert all(words in note for words in ("group 2,", "adjacency replace"))
 
 
 def _forgets_to_clip(rows: list[float], size: int, rng: np.random.Generator) -> Any:
@@ -222,7 +175,6 @@ def test_the_pair_may_be_searched_for() -> None:
     ("given", "code", "named"),
     [
         ({}, "option-missing", "d1 is missing"),
-        ({"d1": 0}, "option-missing", "d2 is missing"),
         ({"d1": 0, "d2": 1, "search": "number"}, "options-conflict", "search"),
         ({"search": "number"}, "option-missing", "adjacency"),
         ({"search": {"space": "number", "kepe": 1}}, "key-unknown", "'keep'"),
@@ -231,19 +183,6 @@ def test_the_pair_may_be_searched_for() -> None:
 def test_what_a_search_needs(given: dict[str, Any], code: str, named: str) -> None:
     error = refusal(assert_private, _forgets_to_clip, epsilon=1.0, **given)
     assert (error.code, named in str(error)) == (code, True)
-
-
-def test_draws_may_be_written_as_a_power_of_ten() -> None:
-    result = assert_private(noisy, 0, 1, epsilon=1.5, samples=5e3)  # type: ignore[arg-type]
-    assert result.certificates[0].evidence.budget == 5_000
-    error = refusal(assert_private, noisy, 0, 1, epsilon=1.5, samples=5_000.5)
-    assert (error.code, "samples=5000.5" in str(error)) == ("option-invalid", True)
-
-
-@pytest.mark.parametrize("assertion", [assert_private, assert_violates])
-def test_what_is_expected_is_said_by_the_name_of_the_assertion(assertion: Any) -> None:
-    with pytest.raises(TypeError, match=r"assert_private .*assert_violates "):
-        assertion(abs, 0, 1, epsilon=1.0, expect="pass")
 
 
 def test_rare_outputs_that_would_not_have_been_caught_fail_the_test() -> None:
@@ -255,7 +194,7 @@ def test_rare_outputs_that_would_not_have_been_caught_fail_the_test() -> None:
 
 
 def test_rare_outputs_may_be_required_of_all_tests_but_those_that_allow_it() -> None:
-    run = session.Session({"require_rare": 1e-4})
+    run = session.PytestRun({"require_rare": 1e-4})
     assert run.options({})["require_rare"] == 1e-4
     assert run.options({"require_rare": 0.1})["require_rare"] == 0.1
     assert "require_rare" not in run.options({"allow_underpowered": True})

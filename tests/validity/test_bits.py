@@ -9,9 +9,6 @@ import pytest
 
 import dpaudit
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.errors import UsageError
-from dpaudit.outcomes.columns import LOWEST_BIT
-from dpaudit.reports import text
 from mechanisms import scipy_noise
 from mechanisms.floating_point import (
     grid_rounded_laplace,
@@ -36,34 +33,13 @@ def refuted(result: AuditResult) -> bool:
     return result.verdict is Verdict.VIOLATION
 
 
-def test_the_textbook_laplace_is_taken_apart() -> None:
-    """Mironov 2012: the true ε is infinite, and what a million draws can show is about 10."""
-    result = audited(textbook_laplace, samples=1_000_000, stop="never")
-    assert result.verdict is Verdict.VIOLATION
-    assert result.epsilon_lower >= 8
-    assert words(result) == [f"{LOWEST_BIT}output ≤ 2^-54"]
-    event = result.certificates[0].fixed.events[0]
-    assert event.count_d1 / event.draws_d1 == pytest.approx(0.27, abs=0.01)
-    assert event.count_d2 == 0
-
-
 def test_over_the_reals_it_stays_unrefuted_and_the_report_says_what_was_not_seen() -> None:
     result = audited(textbook_laplace, floating_point=False)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     bits, times = result.certificates[0].ignored
     assert ("(--floating-point)" in bits, "(--timing)" in times) == (True, True)
-    report = " ".join(text.render(result).split())
-    assert bits in report.partition(" 9 of 10 runs")[2]
-    assert times in report.partition(" 9 of 10 runs")[2]
-
-
-def test_what_was_looked_at_is_not_said_to_be_left_out() -> None:
-    looked = audited(grid_rounded_laplace)
-    integers = audited(scipy_noise.discrete_laplace_mech, [1], [2], floating_point=False)
-    (left_out,) = looked.certificates[0].ignored
-    assert "(--timing)" in left_out
-    assert integers.certificates[0].ignored == ()
-    assert "--timing" not in text.render(integers, verbose=1)
+    (times,) = audited(grid_rounded_laplace).certificates[0].ignored
+    assert "(--timing)" in times
 
 
 @pytest.mark.parametrize(
@@ -121,8 +97,3 @@ def test_workers_and_files_change_nothing() -> None:
     )
     assert alone.certificates == shared.certificates
     assert from_json(to_json([alone]))[0] == alone
-
-
-def test_an_exact_audit_draws_nothing_to_look_at() -> None:
-    with pytest.raises(UsageError, match="floating_point needs draws, and exact makes no draws"):
-        audited("mechanisms.randomized_response:randomized_response", exact=True)

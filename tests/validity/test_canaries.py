@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dpaudit import ApproximateDP, GaussianDP
-from dpaudit.auditing.canaries import SHARES, guess_numbers, wrong_numbers
 from dpaudit.auditing.canary_scores import _rate, right_guesses
+from dpaudit.auditing.single_run import SHARES, guess_numbers, wrong_numbers
 from dpaudit.stats import one_run
 from dpaudit.stats.binomial import clopper_pearson_interval, right_share
 from dpaudit.stats.one_run import Guesses

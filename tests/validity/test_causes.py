@@ -11,8 +11,8 @@ from benchmarks.traces import claim_of, correct_of, names, planted_lines
 from dpaudit.claims import PrivacyClaim, PureDP
 from dpaudit.searching.proposals import catalogue
 from dpaudit.targets.target import ImportedTarget
-from dpaudit.tracing.findings.said import KINDS
-from dpaudit.tracing.trace import trace_pair
+from dpaudit.tracing.findings.detectors import KINDS
+from dpaudit.tracing.mechanism_trace import trace_pair
 from mechanisms.causes.planted import CAUSES, SHOWN, Cause
 from mechanisms.neighbours.planted import PLANTED, Planted
 from tests.neighbouring import relation

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpaudit.cli.commands import cli
-from dpaudit.config.loading import load_config
+from dpaudit.config.yaml_files import load_config
 
 ROOT = Path(__file__).parents[2]
 # These need libraries that `make gallery`, `make watch` and `make all-libraries` install. What can

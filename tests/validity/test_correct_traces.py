@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpaudit.targets.target import CallableTarget
-from dpaudit.tracing.trace import trace_pair
+from dpaudit.tracing.mechanism_trace import trace_pair
 
 from .correct import CORRECT
 

@@ -14,7 +14,6 @@ from dpaudit.attacks.sequences import NAME as SEQUENCES
 from dpaudit.auditing import counted_learning, schedule
 from dpaudit.auditing.counted_learning import CountedLearning
 from dpaudit.auditing.recheck import recheck
-from dpaudit.reports.text import render
 from tests.result_files import from_json, to_json
 
 # An output of probability P that only d1 gives, next to noise that attains ε; draws of the audit.
@@ -109,44 +108,36 @@ def test_without_the_leak_nothing_is_found(claim: Any, seed: int) -> None:
     assert recheck(result) == []
 
 
-def test_what_was_counted_is_in_the_file_and_the_report() -> None:
-    (result,) = from_json(to_json([audited(answer)]))
-    (certificate,) = result.certificates
-    learned = sum(block.draws for block in certificate.evidence.blocks if block.stage == "learning")
-    counted = certificate.evidence.counted
-    assert learned == 5_000 + counted
-    assert recheck(result) == []
-    shown = " ".join(render(result, verbose=1).split())
-    assert f"5,000 kept and {counted:,} counted to learn from" in shown
-
-
 def test_workers_and_a_journal_that_is_cut_short_change_nothing(tmp_path: Path) -> None:
-    alone = audited("tests.validity.test_counted_learning:tail")
+    name = "tests.validity.test_counted_learning:tail"
+    alone = audited(name)
+    assert audited(name, workers=2).certificates == alone.certificates
+    assert_continued(alone, partial(audited, name, journal=tmp_path), tmp_path)
+
+
+def assert_continued(alone: AuditResult, journaled: Any, path: Path) -> None:
+    """Compare an audit with one that writes a journal, and with one that is cut short."""
     (certificate,) = alone.certificates
-    path = tmp_path / "kept"
-    journaled = audited("tests.validity.test_counted_learning:tail", journal=path)
-    assert journaled.certificates == alone.certificates
-    (file,) = path.glob("*.jsonl") if any(path.glob("*.jsonl")) else path.iterdir()
+    assert journaled().certificates == alone.certificates
+    (file,) = path.iterdir()
     whole = file.read_bytes()
-    for share in (0.3, 0.8):
+    for share in (0.3, 0.6):
         file.write_bytes(whole[: int(share * len(whole))])
-        again = audited("tests.validity.test_counted_learning:tail", journal=path, resume=True)
-        assert again.certificates[0].evidence.blocks == certificate.evidence.blocks
-        assert again.certificates[0].evidence.rounds == certificate.evidence.rounds
+        (again,) = journaled(resume=True).certificates
+        assert again.evidence.blocks == certificate.evidence.blocks
+        assert again.evidence.rounds == certificate.evidence.rounds
+        assert again.ignored == certificate.ignored
 
 
 def rarer(dataset: int, size: int, rng: np.random.Generator) -> Any:
     return category(dataset, size, rng, RARER)
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_tails_of_many_columns_leave_room_for_a_leak(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tails_of_many_columns_leave_room_for_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
     """What there is room for at first does not show a leak that is as rare."""
 
     def found() -> AuditResult:
-        return dpaudit.audit(rarer, 1, 0, RARER_CLAIM, samples=2 * SAMPLES, seed=seed)
+        return dpaudit.audit(rarer, 1, 0, RARER_CLAIM, samples=2 * SAMPLES, seed=1)
 
     monkeypatch.setattr(counted_learning, "MAX_KEPT_DRAWS", 768)
     result = found()
@@ -178,14 +169,7 @@ def test_room_is_made_alike_by_workers_and_when_continued(
     (certificate,) = alone.certificates
     assert any(ROOM in one for one in certificate.ignored)
     assert audited(name, seed=1, workers=2).certificates == alone.certificates
-    path = tmp_path / "kept"
-    assert audited(name, seed=1, journal=path).certificates == alone.certificates
-    (file,) = path.glob("*.jsonl") if any(path.glob("*.jsonl")) else path.iterdir()
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
-    again = audited(name, seed=1, journal=path, resume=True)
-    assert again.certificates[0].evidence.blocks == certificate.evidence.blocks
-    assert again.certificates[0].ignored == certificate.ignored
+    assert_continued(alone, partial(audited, name, seed=1, journal=tmp_path), tmp_path)
 
 
 @pytest.fixture
@@ -202,14 +186,7 @@ def test_sequences_are_counted_alike_by_workers_and_when_continued(tmp_path: Pat
     assert certificate.fixed.rule.attack == SEQUENCES
     assert recheck(alone) == []
     assert audited(name, PureDP(0.2), workers=2).certificates == alone.certificates
-    path = tmp_path / "kept"
-    assert audited(name, PureDP(0.2), journal=path).certificates == alone.certificates
-    (file,) = path.glob("*.jsonl") if any(path.glob("*.jsonl")) else path.iterdir()
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
-    again = audited(name, PureDP(0.2), journal=path, resume=True)
-    assert again.certificates[0].evidence.blocks == certificate.evidence.blocks
-    assert again.certificates[0].evidence.rounds == certificate.evidence.rounds
+    assert_continued(alone, partial(audited, name, PureDP(0.2), journal=tmp_path), tmp_path)
 
 
 @pytest.mark.usefixtures("enough_kept")
@@ -270,8 +247,7 @@ def recorded_rarer(mechanism: Any, seed: int) -> AuditResult:
     return recorded(drawn, seed, tossed=False, claim=RARER_CLAIM, draws=2 * SAMPLES)
 
 
-@pytest.mark.parametrize("tossed", [False, True])
-@pytest.mark.parametrize("mechanism", [value, tail])
+@pytest.mark.parametrize(("mechanism", "tossed"), [(value, False), (tail, True)])
 def test_recorded_outputs_are_counted_as_well(mechanism: Any, tossed: bool) -> None:
     result = recorded(mechanism, SEEDS[0], tossed=tossed)
     assert result.verdict is Verdict.VIOLATION
@@ -286,10 +262,6 @@ def test_recorded_outputs_are_counted_as_well(mechanism: Any, tossed: bool) -> N
     assert recheck(again) == []
 
 
-def test_a_recorded_key_that_is_rare() -> None:
-    assert recorded(key, 0, tossed=False).verdict is Verdict.VIOLATION
-
-
 def test_tails_of_recorded_columns_leave_room_for_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counted_learning, "MAX_KEPT_DRAWS", 1_024)
     result = recorded_rarer(category, 2)
@@ -302,7 +274,7 @@ def test_tails_of_recorded_columns_leave_room_for_a_leak(monkeypatch: pytest.Mon
 def test_without_counting_a_recorded_leak_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [recorded_rarer(value, seed).verdict for seed in SEEDS]
     assert found == [Verdict.VIOLATION] * len(SEEDS)
-    monkeypatch.setattr("dpaudit.auditing.recorded.Plan.freeze_at", 0)
+    monkeypatch.setattr("dpaudit.auditing.recorded_outputs.Plan.freeze_at", 0)
     found = [recorded_rarer(value, seed).verdict for seed in SEEDS]
     assert found == [Verdict.NO_VIOLATION_FOUND] * len(SEEDS)
 
@@ -314,7 +286,7 @@ def test_recorded_draws_that_meet_the_claim_are_not_refuted() -> None:
         assert len(result.certificates[0].evidence.blocks) > 2
 
 
-@pytest.mark.parametrize("more", [0, 1, 2, 7, 8])
+@pytest.mark.parametrize("more", [0, 1, 7])
 def test_any_number_of_rows_is_counted_to_an_end(
     more: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,14 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import dpaudit
-from dpaudit import ComputationalDP, FunctionalDP, RenyiDP, Verdict, ZeroConcentratedDP
+from dpaudit import (
+    ComputationalDP,
+    FunctionalDP,
+    GaussianDP,
+    RenyiDP,
+    Verdict,
+    ZeroConcentratedDP,
+)
 from dpaudit.claims import (
     PrivacyClaim,
     gaussian_delta,
@@ -30,21 +37,19 @@ def gaussian_tradeoff(mu: float) -> Callable[[float], float]:
     return lambda alpha: float(ndtr(ndtri(1 - alpha) - mu))
 
 
-# Whole audits --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
-    ("claim", "samples"),
+    "claim",
     [
-        (ZeroConcentratedDP(0.2), 60_000),
-        (RenyiDP(2, 0.3), 60_000),
-        (FunctionalDP(gaussian_tradeoff(0.8)), 60_000),
-        (ComputationalDP(0.5, 0.01), 60_000),
+        ZeroConcentratedDP(0.2),
+        RenyiDP(2, 0.3),
+        FunctionalDP(gaussian_tradeoff(0.8)),
+        ComputationalDP(0.5, 0.01),
+        GaussianDP(0.8),
     ],
-    ids=lambda value: value.key if isinstance(value, PrivacyClaim) else str(value),
+    ids=lambda claim: claim.key,
 )
-def test_a_claim_that_is_too_strong_is_refuted(claim: PrivacyClaim, samples: int) -> None:
-    result = dpaudit.audit(shifted, 0, 1, claim, samples=samples)
+def test_a_claim_that_is_too_strong_is_refuted(claim: PrivacyClaim) -> None:
+    result = dpaudit.audit(shifted, 0, 1, claim, samples=60_000)
     assert result.verdict is Verdict.VIOLATION
     assert result.point in claim.points()
 
@@ -56,6 +61,7 @@ def test_a_claim_that_is_too_strong_is_refuted(claim: PrivacyClaim, samples: int
         RenyiDP(8, 4.0),
         FunctionalDP(gaussian_tradeoff(1.0)),
         ComputationalDP(1.0, gaussian_delta(1.0, 1.0)),
+        GaussianDP(1.0),
     ],
     ids=lambda claim: claim.key,
 )
@@ -80,29 +86,13 @@ def answers(output: float) -> int | None:
     return 1 if output < 0 else 2 if output > 1 else None
 
 
-def test_an_adversarys_answers_are_all_that_is_looked_at() -> None:
-    claim = ComputationalDP(0.5, 0.01, answers)
-    result = dpaudit.audit(shifted, 0, 1, claim, samples=60_000)
-    assert result.verdict is Verdict.VIOLATION
-    assert "against answers" in result.claim.describe()
-    blind = ComputationalDP(0.5, 0.01, lambda output: None)
-    found = dpaudit.audit(shifted, 0, 1, blind, samples=20_000)
-    assert found.verdict is Verdict.NO_VIOLATION_FOUND
-
-
 @pytest.mark.parametrize(
-    ("adversary", "message"),
-    [
-        (lambda output: "yes", "answered 'yes'; it must answer 1"),
-        (lambda output: True, "answered True"),
-        (lambda output: 1 / 0, "raised ZeroDivisionError"),
-    ],
+    "adversary", [lambda output: "yes", lambda output: True, lambda output: 1 / 0]
 )
-def test_an_adversary_that_does_not_answer_is_an_error(adversary: Any, message: str) -> None:
+def test_an_adversary_that_does_not_answer_is_an_error(adversary: Any) -> None:
     claim = ComputationalDP(0.5, 0.01, adversary)
     result = dpaudit.audit(shifted, 0, 1, claim, samples=5_000)
-    assert result.verdict is Verdict.ERROR
-    assert message in str(result.error)
+    assert (result.verdict, result.error_code) == (Verdict.ERROR, "adversary-failed")
 
 
 def test_exceptions_of_the_mechanism_are_no_matter_for_the_adversary() -> None:

@@ -25,14 +25,12 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim, group
 from dpaudit.claims.renyi import ApproximateZCDP
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.reports.bounds import bounds
-from dpaudit.reports.events import refutation
-from dpaudit.reports.text import render
+from dpaudit.reports.bounds_report import bounds
 from dpaudit.stats.binomial import TOSSED_AGAIN
 from dpaudit.targets.target import CallableTarget
 from tests.forging import forged, with_certificates
+from tests.raising import code
 from tests.result_files import from_json, to_json
-from tests.sent import batch
 from tests.specs import audit_of, replace
 
 ALPHA = 0.01
@@ -105,14 +103,6 @@ def test_a_violation_that_only_the_divergence_shows(claim: PrivacyClaim) -> None
     assert one.p_value == pytest.approx(min(test.p_value * ALPHA / test.alpha, by_bets))
 
 
-def test_the_headline_names_the_divergence_and_its_direction(refuted: AuditResult) -> None:
-    laws = "P ‖ Q" if divergence(refuted).witness.from_d1 else "Q ‖ P"
-    said = f"D_2({laws}) is at least 0.91; the claim allows 0.8"
-    assert refutation(certificate(refuted)) == ("", said)
-    # The bound for ε at the point that was tested is 0, which is no news beside it.
-    assert "not shown to learn" not in " ".join(render(refuted, verbose=1).split())
-
-
 @pytest.mark.parametrize(
     ("claim", "least"),
     [(RenyiDP(2, 1.0), 0.85), (RenyiDP(8, 4.0), 1.5), (ZeroConcentratedDP(0.5), 0.45)],
@@ -127,13 +117,6 @@ def test_a_true_claim_is_not_refuted_and_a_good_part_of_it_is_shown(
     assert least < own.lower < own.claimed
 
 
-@pytest.mark.parametrize("seed", range(1))
-@pytest.mark.parametrize("claim", [RenyiDP(2, 1.0), ZeroConcentratedDP(0.5)], ids=str)
-def test_true_claims_with_other_seeds(claim: PrivacyClaim, seed: int) -> None:
-    result = audited(claim, samples=8_000, seed=seed, confidence=0.8)
-    assert result.verdict is Verdict.NO_VIOLATION_FOUND
-
-
 # Of coins, of which all divergences are known ---------------------------------------------------
 
 
@@ -145,8 +128,7 @@ def test_a_tight_claim_of_randomised_response_is_not_refuted(order: float) -> No
     assert 0.9 * truth < divergence(result).lower < truth
 
 
-@pytest.mark.parametrize("order", [2.0, 6.0])
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("order", "turned"), [(2.0, False), (6.0, True)])
 def test_the_larger_of_both_directions_is_bounded(order: float, turned: bool) -> None:
     truth, other = of_coins(OFTEN, RARELY, order), of_coins(RARELY, OFTEN, order)
     assert other < truth / 5
@@ -288,39 +270,17 @@ def test_recorded_outputs(coin_flipped: bool) -> None:
 # What a result says, and whether it is true ------------------------------------------------------
 
 
-def test_equal_seeds_and_any_number_of_workers_give_the_same() -> None:
-    one, two = (audited(RenyiDP(2, 0.8), batch, samples=20_000, workers=n) for n in (1, 2))
-    assert one.certificates == two.certificates
-    assert divergence(one) == divergence(two)
-
-
 @pytest.fixture(scope="module")
 def refuted() -> AuditResult:
     return audited(RenyiDP(2, 0.8), samples=200_000, stop="never")
 
 
-def changed_witness(test: DivergenceTest, **changes: Any) -> DivergenceTest:
-    return replace(test, witness=replace(test.witness, **changes))
+def turned_witness(test: DivergenceTest) -> DivergenceTest:
+    return replace(test, witness=replace(test.witness, from_d1=not test.witness.from_d1))
 
 
 CHANGES: dict[str, tuple[Callable[[DivergenceTest], DivergenceTest], str]] = {
-    "witness": (
-        lambda test: changed_witness(test, values=tuple(one / 2 for one in test.witness.values)),
-        "divergence.witness",
-    ),
-    "direction": (
-        lambda test: changed_witness(test, from_d1=not test.witness.from_d1),
-        "divergence.witness",
-    ),
-    "stake": (
-        lambda test: changed_witness(test, stakes=tuple(one / 2 for one in test.witness.stakes)),
-        "divergence.witness",
-    ),
-    "order": (lambda test: changed_witness(test, order=1.9), "divergence.witness"),
-    "levels": (
-        lambda test: changed_witness(test, values=test.witness.values[:-1]),
-        "divergence.witness",
-    ),
+    "direction": (turned_witness, "divergence.witness"),
     "lower": (lambda test: replace(test, lower=test.lower + 0.02), "divergence.lower"),
     "allowed": (lambda test: replace(test, allowed=0.7), "divergence.allowed"),
     "alpha": (lambda test: replace(test, alpha=2 * test.alpha), "divergence.alpha"),
@@ -343,13 +303,6 @@ def test_another_witness_of_the_evidence_is_noticed(refuted: AuditResult) -> Non
     forgery = replace(certificate(refuted), witness=halved, divergence=changed)
     found = recheck(with_certificates(refuted, forgery))
     assert any("divergence.lower" in one for one in found), found
-
-
-@pytest.mark.parametrize("change", [{"order": 1.9}, {"values": (0.0, 1.0)}])
-def test_evidence_has_a_witness_that_fits(refuted: AuditResult, change: dict[str, Any]) -> None:
-    witness = replace(divergence(refuted).witness, **change)
-    with pytest.raises(ValueError, match="witness"):
-        replace(certificate(refuted), witness=witness)
 
 
 def test_a_divergence_that_was_taken_out_is_noticed(refuted: AuditResult) -> None:
@@ -377,12 +330,9 @@ def test_a_result_is_read_as_it_was_written(refuted: AuditResult) -> None:
 
 def test_a_file_with_stakes_that_could_lose_everything_is_damaged(refuted: AuditResult) -> None:
     document = json.loads(to_json([refuted]))
-    document["audits"][0]["ending"]["certificates"][0]["divergence"]["witness"]["stakes"] = [
-        0.1,
-        1e6,
-    ]
-    with pytest.raises(dpaudit.DpauditError, match="lose everything"):
-        from_json(forged(document))
+    (certificate,) = document["audits"][0]["ending"]["certificates"]
+    certificate["divergence"]["witness"]["stakes"] = [0.1, 1e6]
+    assert code(from_json, forged(document)) == "results-damaged"
 
 
 def test_what_refutes_by_the_bound_refutes_by_the_p_value() -> None:

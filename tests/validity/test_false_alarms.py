@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks import whole_audits
-from benchmarks.false_alarms import CASES, Case, Outcome, Run, audit, line, main, play_all
+from benchmarks.false_alarms import CASES, Case, Outcome, Run, audit
 from benchmarks.whole_audits import Setting
 from dpaudit.attacks import weighted_sums
 from dpaudit.attacks.weighted_sums import mean_differences
@@ -145,13 +145,13 @@ def test_a_rate_is_above_if_all_runs_say_so_and_not_after_a_few_that_make_it_unl
     assert len(list(played)) == 40 - asked
 
 
-@pytest.mark.parametrize("count", range(21))
 @pytest.mark.parametrize("last", [False, True])
-def test_a_rate_is_below_exactly_if_all_runs_say_so(count: int, last: bool) -> None:
-    every = [False] * (20 - count) + [True] * count
-    played = iter(every if last else every[::-1])
-    assert lies_below(played, 20, 0.9) is (interval(count, 20)[1] < 0.9) is (count < 10)
-    assert last or count < 10 or len(list(played)) == 10
+def test_a_rate_is_below_exactly_if_all_runs_say_so(last: bool) -> None:
+    for count in range(21):
+        every = [False] * (20 - count) + [True] * count
+        played = iter(every if last else every[::-1])
+        assert lies_below(played, 20, 0.9) is (interval(count, 20)[1] < 0.9) is (count < 10)
+        assert last or count < 10 or len(list(played)) == 10
 
 
 @pytest.mark.parametrize("runs", [FEW, 40, 300, 1_000])
@@ -223,20 +223,3 @@ def test_the_check_is_a_two_sided_interval_above_nominal() -> None:
     ]
     assert [one.is_above for one in outcomes] == [False, True, False, True]
     assert [one.is_as_it_should_be for one in outcomes] == [True, False, False, True]
-    lines = [line(one, CASES) for one in outcomes]
-    assert [text.endswith("WRONG") for text in lines] == [False, True, True, False]
-
-
-def test_the_same_seed_gives_the_same_alarms_in_one_process_or_two() -> None:
-    cases = [CASES[1], PLAIN[-5]]
-    first, second = (list(play_all(60, NOMINAL, 3, workers=n, cases=cases)) for n in (1, 2))
-    assert [one.alarms for one in first] == [one.alarms for one in second]
-    assert 0 < sum(one.alarms for one in first) < 120
-
-
-def test_the_command_fails_when_a_twin_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Five runs show nothing: the twins pass, and the command says so."""
-    assert main(["--runs", "5", "--workers", "1", "--seed", "1"]) == 1
-    printed = capsys.readouterr().out
-    assert printed.startswith("nominal 0.1, seed 1\n")
-    assert "WRONG" in printed

@@ -11,7 +11,7 @@ from dpaudit.certificates.certify import mixed_log_wealth
 from dpaudit.certificates.evidence import DivergenceBet
 from dpaudit.draws import Tally
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.stats.witness import Witness, best_stakes
+from dpaudit.stats.witness import DivergenceWitness, best_stakes
 
 NOMINAL, SEED, RUNS, DRAWS = 0.1, 20_262, 100, 1_000
 IsAbove = Callable[[Iterable[bool], int, float], bool]
@@ -20,14 +20,14 @@ LAWS: FloatArray = np.array([[0.6, 0.4], [0.4, 0.6]])
 ORDER, LIMIT = 2.0, math.log(7 / 6)
 
 
-def witnesses() -> list[Witness]:
+def witnesses() -> list[DivergenceWitness]:
     """Return the optimal witness, log P/Q, and the same plus 1, which shows the same divergence:
     the means of e^g and of e^{2g} are e and e² times as large."""
     values = np.log(LAWS[:, 0] / LAWS[:, 1])
     shifted = (values, values + 1)
     stakes = (best_stakes(ORDER, one, LAWS, DRAWS / 2, NOMINAL)[0] for one in shifted)
     return [
-        Witness(ORDER, True, tuple(one.tolist()), own)
+        DivergenceWitness(ORDER, True, tuple(one.tolist()), own)
         for one, own in zip(shifted, stakes, strict=True)
     ]
 

@@ -14,7 +14,7 @@ import dpaudit
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.import_path import resolve
 from mechanisms.neighbours.planted import PLANTED, Planted
-from tests.awkward_pairs import five
+from tests.unit.mechanisms.test_neighbours import five
 
 FAILURE_PROBABILITY = 1e-3
 AUDITS = 7 * len(PLANTED)  # that must find nothing: of six pairs, and of a harmless one

@@ -28,44 +28,6 @@ from dpaudit.auditing.recheck import recheck
 from tests.result_files import from_json, to_json
 
 PURE = PureDP(1.0)
-SEEDS = (1, 2)
-CLAIM = ApproximateDP(1.1, 1e-5)
-
-
-def rarely(dataset: int, *, size: int, rng: np.random.Generator) -> Any:
-    """Laplace noise; hardly ever, the same number for one input alone."""
-    found = dataset + rng.laplace(size=size)
-    found[(rng.random(size) < 2e-3) & (dataset == 1)] = 77.0
-    return found
-
-
-def meets(dataset: int, *, size: int, rng: np.random.Generator) -> Any:
-    return dataset + rng.laplace(scale=1 / 1.1, size=size)
-
-
-def verdicts(mechanism: Any) -> list[Verdict]:
-    return [
-        dpaudit.audit(mechanism, 1, 0, CLAIM, samples=200_000, seed=seed).verdict for seed in SEEDS
-    ]
-
-
-def test_a_rare_value_is_found() -> None:
-    assert verdicts(rarely) == [Verdict.VIOLATION] * len(SEEDS)
-
-
-def test_it_is_missed_without_the_rare_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "rare_rule", lambda *_: None)
-    assert Verdict.NO_VIOLATION_FOUND in verdicts(rarely)
-
-
-def test_what_meets_the_claim_is_not_refuted() -> None:
-    assert verdicts(meets) == [Verdict.NO_VIOLATION_FOUND] * len(SEEDS)
-
-
-def test_recorded_outputs() -> None:
-    rng = np.random.default_rng(0)
-    d1, d2 = (rarely(one, size=100_000, rng=rng) for one in (1, 0))
-    assert dpaudit.bound(d1, d2, CLAIM).verdict is Verdict.VIOLATION
 
 
 def gaussian(dataset: int, *, size: int, rng: np.random.Generator) -> Any:
@@ -160,11 +122,10 @@ def test_most_are_missed_without_the_rare_rule(name: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", LEAKS)
-@pytest.mark.parametrize("seed", [1])
-def test_the_noise_alone_is_not_refuted(name: str, seed: int) -> None:
+def test_the_noise_alone_is_not_refuted(name: str) -> None:
     mechanism, d1, d2, _ = LEAKS[name]
     clean = partial(mechanism, p=0.0)
-    result = dpaudit.audit(clean, d1, d2, PURE, samples=100_000, seed=seed)
+    result = dpaudit.audit(clean, d1, d2, PURE, samples=100_000, seed=1)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert recheck(result) == []
     # It could have been: of one input alone, and of this probability.
@@ -212,12 +173,9 @@ VARIATION = FunctionalDP([[0, 0.9999], [0.9999, 0], [1, 0]])
 @pytest.mark.parametrize(("claim", "shift"), [
     (ApproximateDP(1.0, 1e-4), 1.0), (TotalVariation(1e-4), 0.0), (VARIATION, 0.0),
 ])  # fmt: skip
-@pytest.mark.parametrize("seed", [1])
-def test_a_rare_leak_is_refuted_under_claims_with_delta(
-    claim: Any, shift: float, seed: int
-) -> None:
+def test_a_rare_leak_is_refuted_under_claims_with_delta(claim: Any, shift: float) -> None:
     mechanism = partial(leaky, p=1e-3, shift=shift)
-    result = dpaudit.audit(mechanism, 1, 0, claim, samples=100_000, seed=seed, stop="never")
+    result = dpaudit.audit(mechanism, 1, 0, claim, samples=100_000, seed=1, stop="never")
     assert result.verdict is Verdict.VIOLATION
     (rare,) = (test for test in only(result).rules if test.rule.kind == "rare")
     assert rare.refutes
@@ -227,7 +185,7 @@ def test_a_rare_leak_is_refuted_under_claims_with_delta(
     assert math.fsum(shares_of(result).values()) == pytest.approx(0.75)
     assert recheck(result) == []
     clean = partial(leaky, p=0.0, shift=shift)
-    found = dpaudit.audit(clean, 1, 0, claim, samples=100_000, seed=seed)
+    found = dpaudit.audit(clean, 1, 0, claim, samples=100_000, seed=1)
     assert found.verdict is Verdict.NO_VIOLATION_FOUND
 
 
@@ -277,17 +235,9 @@ def test_a_rare_leak_is_refuted_under_a_curve(claim: Any, shift: float, p: float
     assert Verdict.VIOLATION in found
 
 
-def test_under_a_gaussian_claim_an_output_of_one_input_is_refuted() -> None:
-    mechanism = partial(leaky, p=0.4, shift=0.0)
-    result = dpaudit.audit(mechanism, 1, 0, GaussianDP(0.5), samples=100_000, seed=1)
-    assert result.verdict is Verdict.VIOLATION
-    assert recheck(result) == []
-
-
 @pytest.mark.parametrize("tossed", [False, True])
-@pytest.mark.parametrize("seed", [1])
-def test_recorded_draws_with_a_rare_leak_refute_a_pure_claim(seed: int, tossed: bool) -> None:
-    rng = np.random.default_rng(seed)
+def test_recorded_draws_with_a_rare_leak_refute_a_pure_claim(tossed: bool) -> None:
+    rng = np.random.default_rng(1)
     of_d1 = int(rng.binomial(100_000, 0.5)) if tossed else 50_000
     d1, d2 = (both_sides(one, size, rng) for one, size in ((0, of_d1), (1, 100_000 - of_d1)))
     result = dpaudit.bound(d1, d2, PURE, coin_flipped=tossed)
@@ -300,9 +250,8 @@ def test_recorded_draws_with_a_rare_leak_refute_a_pure_claim(seed: int, tossed: 
     assert recheck(from_json(to_json([result]))[0]) == []
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_recorded_draws_without_a_leak_do_not(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_recorded_draws_without_a_leak_do_not() -> None:
+    rng = np.random.default_rng(1)
     d1, d2 = (both_sides(one, 50_000, rng, p=0.0) for one in (0, 1))
     result = dpaudit.bound(d1, d2, PURE)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
@@ -324,9 +273,8 @@ def vectors(dataset: int, size: int, rng: np.random.Generator) -> Any:
 
 
 @pytest.mark.parametrize("mechanism", [texts, numbers, vectors])
-@pytest.mark.parametrize("seed", [1])
-def test_outputs_that_are_all_rare_or_new_are_not_refuted(mechanism: Any, seed: int) -> None:
-    result = dpaudit.audit(mechanism, 0, 1, PureDP(0.1), samples=30_000, seed=seed, stop="never")
+def test_outputs_that_are_all_rare_or_new_are_not_refuted(mechanism: Any) -> None:
+    result = dpaudit.audit(mechanism, 0, 1, PureDP(0.1), samples=30_000, seed=1, stop="never")
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     one = only(result)
     assert one.p_value > 0.01

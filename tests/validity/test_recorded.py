@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.auditing import recorded
+from dpaudit.auditing import recorded_outputs
 from dpaudit.auditing.options import BoundMethod
-from dpaudit.auditing.recorded import (
+from dpaudit.auditing.recorded_outputs import (
     FixedSplit,
     RecordedAudit,
     Rows,
@@ -74,11 +74,11 @@ def alarms(case: str, bound: BoundMethod | None = None) -> Iterator[bool]:
             yield _CHOSEN[case, run, bound]
             continue
         d1, d2 = draws
-        outcomes, is_d1, place = separate_samples(d1, d2, "")
+        outcomes, is_d1, positions = separate_samples(d1, d2, "")
         audit = RecordedAudit(
             outcomes=outcomes,
             is_d1=is_d1,
-            place=place,
+            positions=positions,
             name="",
             source="",
             pair="",
@@ -120,7 +120,7 @@ def certify_what_was_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
         def rest(self) -> tuple[Rows, Rows]:
             return self.certifying
 
-    monkeypatch.setattr(recorded, "FixedSplit", Reused)
+    monkeypatch.setattr(recorded_outputs, "FixedSplit", Reused)
 
 
 @pytest.mark.usefixtures("certify_what_was_learned_from")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,9 @@ from dpaudit.auditing.recheck import recheck
 from dpaudit.certificates.result import AuditResult, Repeated, Verdict
 from dpaudit.claims import compose
 from dpaudit.config.building import build_spec
-from dpaudit.reports import text
 from dpaudit.targets.target import ImportedTarget
 from tests.forging import forged, laws_of
-from tests.raising import refusal
+from tests.raising import code
 from tests.result_files import from_json, to_json
 
 Rng = np.random.Generator
@@ -36,9 +34,6 @@ def test_the_claim_follows_and_the_report_says_so() -> None:
     assert result.repeated == Repeated(3, dpaudit.PureDP(1.125))
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert 2.9 < result.epsilon_lower <= 3 * LN3
-    report = text.render(result)
-    assert "1.125-DP for one run, 3.375-DP for 3" in report
-    assert f"{RESPONSE}; 3 independent runs " in " ".join(report.split())
     assert from_json(to_json([result])) == [result]
     assert recheck(result) == []
 
@@ -53,7 +48,7 @@ def test_runs_are_refuted_when_one_is_too_leaky() -> None:
 def test_a_changed_record_is_found_out() -> None:
     result = audited(RESPONSE, dpaudit.PureDP(1.125), 2, samples=2_000)
     document = json.loads(to_json([result]).replace('"times": 2', '"times": 3'))
-    assert any("all runs" in one for one in recheck(from_json(forged(document))[0]))
+    assert recheck(from_json(forged(document))[0])
 
 
 def knows_both(runs: Any) -> int | None:
@@ -83,14 +78,10 @@ def test_exact_laws_are_multiplied() -> None:
 def test_a_set_of_impossible_runs() -> None:
     settings = {"mechanism": RESPONSE, "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
     for runs in (0, 2.5, -1):
-        for error in (
-            refusal(audited, RESPONSE, dpaudit.PureDP(1.0), runs),
-            refusal(build_spec, {**settings, "repeat": runs}),
-        ):
-            assert (error.code, f"repeat={runs} " in str(error)) == ("option-invalid", True)
-    error = refusal(audited, RESPONSE, dpaudit.ApproximateDP(1.0, 0.1), 20)
-    assert error.code == "claim-says-nothing"
-    assert re.search(r"repeat=20 .*δ would be 2", str(error))
+        assert code(audited, RESPONSE, dpaudit.PureDP(1.0), runs) == "option-invalid"
+        assert code(build_spec, {**settings, "repeat": runs}) == "option-invalid"
+    claim = dpaudit.ApproximateDP(1.0, 0.1)
+    assert code(audited, RESPONSE, claim, 20) == "claim-says-nothing"
     assert isinstance(build_spec({**settings, "repeat": 1}).target, ImportedTarget)
 
 

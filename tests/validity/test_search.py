@@ -99,15 +99,13 @@ def counts_groups(rows: list[Any], rng: np.random.Generator) -> float:
     return len({(row["user"], row["group"]) for row in rows}) + rng.normal(0, 5)
 
 
-@pytest.mark.parametrize("seed", range(1))
-def test_a_user_in_every_group_is_found(seed: int) -> None:
+def test_a_user_in_every_group_is_found() -> None:
     result = search(
         counts_groups,
         claim=ZeroConcentratedDP(0.02),
         space="table of 0 to 30 {user: user, group: integer in [0, 9]}",
         adjacency="user:user",
         samples=10_000,
-        seed=seed,
         no_trace=True,
     )
     assert result.verdict is Verdict.VIOLATION
@@ -134,8 +132,6 @@ def raises_for_many_equal(rows: list[Any], rng: np.random.Generator) -> int:
     ("mechanism", "sizes", "first"),
     [
         (raises_from_258_on, "250 to 260", 258),
-        (raises_from_258_on, "0 to 400", 258),
-        (raises_for_many_equal, "370 to 380", 373),
         (raises_for_many_equal, "0 to 500", 373),
     ],
 )

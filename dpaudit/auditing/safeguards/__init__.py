@@ -1,12 +1,12 @@
 """Safeguards against results that say something else than the mechanism does (docs/method.md §11).
 
 A safeguard watches the audit of one pair for one way in which its result could be wrong, such as
-draws that depend on each other. All of them have one protocol (`protocol.Safeguard`), and
-pair_audit.py knows only their list:
+draws that depend on each other. All have one protocol (`protocol.Safeguard`); pair_audit.py knows
+only their list:
 
 observe(draws)
-    Called for each block of learning draws in memory and for the whole sample buffer (`Kept`), for
-    the blocks that a rule has counted (`Counts`), and for recorded rows (`Rows`). Returns warnings.
+    Called for learning draws in memory (`KeptDraws`), for the blocks that a rule has counted
+    (`CountedBlocks`), and for recorded rows (`RecordedRows`). Returns warnings.
 judge(certificate, counts)
     Called once, in the order of the list, when the certificate is computed. Returns the certificate
     with warnings and notes. It may make further draws, which change no bound.
@@ -15,31 +15,21 @@ explain(error)
 
 `observe` and `judge` raise MechanismError if the result would be invalid. Warnings about the
 mechanism stand before those about its draws, so a safeguard that is judged late puts them first.
-
-inputs.py           inputs of a wrong type, and calls that all raise
-repeated_draws.py   draws that repeat, or depend on the draws or calls before them
-outputs.py          properties of outputs that no attack examines
-constants.py        the same output in all draws
-shared_noise.py     refutations by few calls, whose draws may share noise
-redrawing.py        draws of new processes
-kept_state.py       state that calls change
-row_order.py        recorded rows that depend on their order (recorded.py)
-
 Too few draws to refute the claim (underpowered.py) are judged for all pairs of an audit together.
 """
 
 from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.safeguards.constants import Constants
-from dpaudit.auditing.safeguards.inputs import Inputs
+from dpaudit.auditing.safeguards.inputs import InputTypes
 from dpaudit.auditing.safeguards.kept_state import KeptState
 from dpaudit.auditing.safeguards.outputs import Outputs
-from dpaudit.auditing.safeguards.protocol import Counts, Kept, PairSafeguard, Safeguard
+from dpaudit.auditing.safeguards.protocol import CountedBlocks, KeptDraws, PairSafeguard, Safeguard
 from dpaudit.auditing.safeguards.redrawing import Redrawing
 from dpaudit.auditing.safeguards.repeated_draws import RepeatedDraws
 from dpaudit.auditing.safeguards.shared_noise import SharedNoise
 from dpaudit.auditing.source import Source
 
-__all__ = ["Counts", "Kept", "Safeguard", "safeguards"]
+__all__ = ["CountedBlocks", "KeptDraws", "Safeguard", "safeguards"]
 
 
 def safeguards(source: Source, ledger: Ledger) -> tuple[Safeguard, ...]:
@@ -51,6 +41,6 @@ def safeguards(source: Source, ledger: Ledger) -> tuple[Safeguard, ...]:
         SharedNoise,
         Redrawing,
         KeptState,
-        Inputs,
+        InputTypes,
     )
     return tuple(kind(source, ledger) for kind in kinds)

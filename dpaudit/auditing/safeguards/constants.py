@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dpaudit.auditing.safeguards.protocol import Counts, PairSafeguard, remarked
+from dpaudit.auditing.safeguards.protocol import CountedBlocks, PairSafeguard, remarked
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.draws import Tally
 from dpaudit.sampling import independence
 
 
 class Constants(PairSafeguard):
-    def judge(self, certificate: Certificate, counts: Counts) -> Certificate:
-        selection, total = counts.kept, sum(counts.tallies, Tally.empty(counts.rule.levels))
+    def judge(self, certificate: Certificate, counts: CountedBlocks) -> Certificate:
+        selection = counts.learning_draws
+        total = sum(counts.tallies, Tally.empty(counts.rule.levels))
         is_spread = int((total.counts.sum(axis=1) > 0).sum()) > 1
         is_new = any(certificate.evidence.unseen or ())
         if (

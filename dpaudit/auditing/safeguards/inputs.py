@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpaudit.auditing.safeguards.protocol import Counts, Kept, PairSafeguard, Rows, remarked
+from dpaudit.auditing.safeguards.protocol import (
+    CountedBlocks,
+    KeptDraws,
+    PairSafeguard,
+    RecordedRows,
+    remarked,
+)
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import FEW_DRAWS, Block
 from dpaudit.errors import Given, MechanismError, needs_device
@@ -20,9 +26,9 @@ _TIMED = (
 )
 
 
-class Inputs(PairSafeguard):
-    def observe(self, draws: Kept | Counts | Rows) -> list[str]:
-        if isinstance(draws, Kept):
+class InputTypes(PairSafeguard):
+    def observe(self, draws: KeptDraws | CountedBlocks | RecordedRows) -> list[str]:
+        if isinstance(draws, KeptDraws):
             ledger = self._ledger
             is_enough = ledger.spent >= min(FEW_DRAWS, ledger.plan.freeze_at)
             if is_enough or ledger.may_stop or draws.is_complete:
@@ -31,7 +37,7 @@ class Inputs(PairSafeguard):
                 self._check_not_all_failed()
         return []
 
-    def judge(self, certificate: Certificate, counts: Counts) -> Certificate:
+    def judge(self, certificate: Certificate, counts: CountedBlocks) -> Certificate:
         spec, pair = self._spec, self._pair
         doubt = getattr(self._source.sampler.mechanism, "doubt", None)
         return remarked(

@@ -1,7 +1,5 @@
-"""State that calls of a mechanism change (docs/method.md §11, *State*).
-
-Draws of a mechanism that keeps state may depend on each other.
-"""
+"""State that calls of a mechanism change, so that draws may depend on each other (docs/method.md
+§11, *State*)."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ import numpy as np
 from dpaudit import torch_use
 from dpaudit.adapters.calls import ONE_BY_ONE, names_after_dataset
 from dpaudit.auditing.ledger import PROBING
-from dpaudit.auditing.safeguards.protocol import Counts, PairSafeguard, remarked
+from dpaudit.auditing.safeguards.protocol import CountedBlocks, PairSafeguard, remarked
 from dpaudit.auditing.schedule import FIRST_CALLS
 from dpaudit.certificates.certificate import Certificate, Redrawn
 from dpaudit.errors import MechanismError
@@ -45,10 +43,10 @@ _EXHAUSTION_SECONDS = 2.0
 
 
 class KeptState(PairSafeguard):
-    """Finds the variables of the mechanism that have changed since before its first call, and finds
-    out whether calls use the mechanism up, as when they spend a privacy budget."""
+    """Finds variables of the mechanism that have changed since before its first call, and whether
+    calls use the mechanism up, as when they spend a privacy budget."""
 
-    def judge(self, certificate: Certificate, counts: Counts) -> Certificate:
+    def judge(self, certificate: Certificate, counts: CountedBlocks) -> Certificate:
         if certificate.failures and (words := self._exhausted()):
             raise MechanismError(words, code="mechanism-exhausted")
         is_reproducible = certificate.reproducible
@@ -105,7 +103,7 @@ class KeptState(PairSafeguard):
 
 
 def state_words(names: Sequence[str], redrawn: Redrawn | None, is_reproducible: bool = True) -> str:
-    """Return the warning that calls change variables of the mechanism, named `names`.
+    """Return the warning that calls change the variables `names` of the mechanism.
 
     redrawn: comparison with new processes, which start with the original values; None without.
     is_reproducible: whether equal seeds give equal outputs.
@@ -128,13 +126,11 @@ def _listed(names: Sequence[str]) -> str:
 def exhausted(
     make: Callable[[], Sampler], target: AnyTarget, pair: NeighbouringPair, most: int
 ) -> str | None:
-    """Return an error message if every call after a certain number of calls raises; else None.
-
-    These exceptions depend on the number of calls, as with an object whose privacy budget is used
-    up, not on d1 and d2.
+    """Return an error message if every call after a certain number of calls raises, as with an
+    object whose privacy budget is used up; else None.
 
     make: returns a sampler with a new mechanism.
-    most: approximate number of calls after which the check ends if no call has raised an exception.
+    most: approximate number of calls after which the check ends if none has raised.
     """
     deadline = time.monotonic() + _EXHAUSTION_SECONDS
     # Two trials with different seeds have to raise their first exception after the same number of

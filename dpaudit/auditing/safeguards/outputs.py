@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.single_columns import has_fractions, has_integers
-from dpaudit.auditing.safeguards.protocol import Counts, Kept, PairSafeguard, Rows, remarked
+from dpaudit.auditing.safeguards.protocol import (
+    CountedBlocks,
+    KeptDraws,
+    PairSafeguard,
+    RecordedRows,
+    remarked,
+)
 from dpaudit.certificates.certificate import Certificate, EventCount
 from dpaudit.claims import PrivacyClaim
 from dpaudit.draws import SelectionDraws
@@ -29,14 +35,14 @@ _FRACTION = re.compile(r"-?\d+\.\d{4,}(?:e[+-]?\d+)?")
 class Outputs(PairSafeguard):
     _buffer: SelectionDraws
 
-    def observe(self, draws: Kept | Counts | Rows) -> list[str]:
-        if not (isinstance(draws, Kept) and draws.is_complete):
+    def observe(self, draws: KeptDraws | CountedBlocks | RecordedRows) -> list[str]:
+        if not (isinstance(draws, KeptDraws) and draws.is_complete):
             return []
         self._buffer = draws.draws
         warning = narrowed(self._buffer.outcomes)
         return [warning] if warning else []
 
-    def judge(self, certificate: Certificate, counts: Counts) -> Certificate:
+    def judge(self, certificate: Certificate, counts: CountedBlocks) -> Certificate:
         buffer, statistics = self._buffer, self._spec.statistics
         examples: list[str] = []
         if self._is_in_doubt(certificate):
@@ -59,9 +65,8 @@ class Outputs(PairSafeguard):
 
 
 def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
-    """Return the claim's note about integer outputs, as a tuple. The tuple is empty if the claim
-    has no such note, or if not all outputs are integers.
-    """
+    """Return the claim's note about integer outputs, as a tuple; empty if it has none, or if not
+    all outputs are integers."""
     note = claim.note_for_integers()
     return (note,) if note is not None and has_integers(outcomes) else ()
 

@@ -20,37 +20,32 @@ from dpaudit.sampling.independence import CHECKS, WARNING_ALPHA
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
-    """Learning draws in memory.
-
-    draws: a block of draws, or the whole sample buffer.
-    is_complete: whether this is the whole sample buffer.
-    """
+class KeptDraws:
+    """Learning draws in memory: a block, or the whole sample buffer if `is_complete`."""
 
     draws: SelectionDraws
     is_complete: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counts:
-    """Blocks of draws that one portfolio of rules has counted.
+class CountedBlocks:
+    """Blocks of draws of one stage that one portfolio of rules has counted.
 
-    stage: the purpose of the draws.
-    rule: the rules.
     guesses: (levels,), the guesses of one of them.
     tallies: the counts of each block.
-    kept: the learning draws in memory, and later ones with rare outputs; None while learning.
+    learning_draws: the learning draws in memory, and later ones with rare outputs; None while
+        learning.
     """
 
     stage: Stage
     rule: Portfolio
     guesses: NDArray[np.int64]
     tallies: Sequence[Tally]
-    kept: SelectionDraws | None = None
+    learning_draws: SelectionDraws | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class RecordedRows:
     """Recorded rows, in the order of the recording.
 
     is_d1: (rows,), whether the input of each row was d1.
@@ -67,15 +62,13 @@ class Rows:
 class Safeguard:
     """One safeguard; a subclass overrides the methods that it needs."""
 
-    def observe(self, draws: Kept | Counts | Rows) -> list[str]:
+    def observe(self, draws: KeptDraws | CountedBlocks | RecordedRows) -> list[str]:
         """Return warnings about draws, or raise MechanismError."""
         return []
 
-    def judge(self, certificate: Certificate, counts: Counts) -> Certificate:
-        """Return the certificate with warnings and notes, or raise MechanismError.
-
-        counts: the draws that were counted to refute the claim, by the frozen rule.
-        """
+    def judge(self, certificate: Certificate, counts: CountedBlocks) -> Certificate:
+        """Return the certificate with warnings and notes, or raise MechanismError. `counts` are the
+        draws that the frozen rule has counted."""
         return certificate
 
     def explain(self, error: MechanismError) -> MechanismError:
@@ -84,11 +77,7 @@ class Safeguard:
 
 
 class PairSafeguard(Safeguard):
-    """A safeguard of one pair from which dpaudit draws.
-
-    source: where the draws come from.
-    ledger: the draws of the pair.
-    """
+    """A safeguard of one pair from which dpaudit draws."""
 
     def __init__(self, source: Source, ledger: Ledger) -> None:
         self._source, self._ledger, self._spec = source, ledger, source.spec

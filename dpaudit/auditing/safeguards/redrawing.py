@@ -1,8 +1,5 @@
-"""Draws of new processes, after a refutation (docs/method.md §11, *New processes*).
-
-Noise that is drawn when a module is imported is equal in all draws of one process, so only other
-processes show it.
-"""
+"""Draws of new processes, after a refutation (docs/method.md §11, *New processes*). Noise that is
+drawn when a module is imported is equal in all draws of one process."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from dpaudit.auditing.ledger import REDRAWING, Ledger
-from dpaudit.auditing.safeguards.protocol import Counts, PairSafeguard, remarked
+from dpaudit.auditing.safeguards.protocol import CountedBlocks, PairSafeguard, remarked
 from dpaudit.certificates.certificate import Certificate, Redrawn
 from dpaudit.draws import SelectionDraws, pool
 from dpaudit.errors import MechanismError, UsageError
@@ -49,9 +46,9 @@ _TOO_SLOW = "one draw takes {:.2g} s, and all of them may take {:g} s"
 
 class Redrawing(PairSafeguard):
     """Compares draws of this process with draws of new processes. If the distributions differ, the
-    audit ends with an error: noise that each process draws only once may look like a leak."""
+    audit ends with an error, since noise that each process draws once may look like a leak."""
 
-    def judge(self, certificate: Certificate, counts: Counts) -> Certificate:
+    def judge(self, certificate: Certificate, counts: CountedBlocks) -> Certificate:
         if not self._is_in_doubt(certificate):
             return certificate
         redrawn = self._redrawn(counts) if self._is_wanted() else None
@@ -78,7 +75,7 @@ class Redrawing(PairSafeguard):
         is_possible = source.shares_processes or can_be_sent or source.pool.others_drew
         return is_possible and new_processes.PROCESSES > 0
 
-    def _redrawn(self, counts: Counts) -> Redrawn:
+    def _redrawn(self, counts: CountedBlocks) -> Redrawn:
         """Return a record of the comparison, from the journal if an interrupted run has made it."""
 
         def compare() -> tuple[dict[str, Any], str]:
@@ -93,7 +90,7 @@ class Redrawing(PairSafeguard):
             raise MechanismError(words, code="new-process-differs")
         return Redrawn(**redrawn)
 
-    def _compared(self, counts: Counts) -> tuple[Redrawn, str]:
+    def _compared(self, counts: CountedBlocks) -> tuple[Redrawn, str]:
         """Return the record of the comparison, and how the draws differ; "" if they do not."""
         if self._spec.is_timed:
             return Redrawn(0, 0, _BY_TIMES), ""
@@ -132,7 +129,7 @@ class Redrawing(PairSafeguard):
         return min(size, int(seconds / max(self._ledger.probe.seconds, 1e-9)))
 
 
-def _difference(parts: list[SelectionDraws], counts: Counts, alike: Sequence[int]) -> str:
+def _difference(parts: list[SelectionDraws], counts: CountedBlocks, alike: Sequence[int]) -> str:
     """Return how the draws of processes differ; "" if they do not."""
     # Imported here, since most refutations by a function of Python are not compared.
     from dpaudit.sampling.between_processes import (

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dpaudit.auditing.safeguards.protocol import Counts, Kept, PairSafeguard, Rows
+from dpaudit.auditing.safeguards.protocol import (
+    CountedBlocks,
+    KeptDraws,
+    PairSafeguard,
+    RecordedRows,
+)
 from dpaudit.draws import SelectionDraws
 from dpaudit.sampling import homogeneity, independence
 
@@ -17,14 +22,14 @@ class RepeatedDraws(PairSafeguard):
 
     _buffer: SelectionDraws
 
-    def observe(self, draws: Kept | Counts | Rows) -> list[str]:
+    def observe(self, draws: KeptDraws | CountedBlocks | RecordedRows) -> list[str]:
         match draws:
-            case Kept(is_complete=True):
+            case KeptDraws(is_complete=True):
                 self._buffer = draws.draws
                 return self._check_buffer()
-            case Counts(stage="learning"):
+            case CountedBlocks(stage="learning"):
                 return self._check_blocks(draws, self._level / _MAX_RULES)
-            case Counts():
+            case CountedBlocks():
                 independence.check_heads(self._buffer, self._ledger.heads)
                 return self._check_blocks(draws, self._level)
         return []
@@ -37,7 +42,7 @@ class RepeatedDraws(PairSafeguard):
             warnings += homogeneity.check_calls(buffer, sizes, self._level)
         return warnings
 
-    def _check_blocks(self, counts: Counts, level: float) -> list[str]:
+    def _check_blocks(self, counts: CountedBlocks, level: float) -> list[str]:
         if self._spec.is_timed:
             return []
         return homogeneity.check_blocks(counts.tallies, counts.guesses, level)

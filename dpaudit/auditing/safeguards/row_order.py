@@ -1,9 +1,8 @@
 """Recorded rows that depend on their order in the file (docs/method.md §11, *Recorded rows*).
 
 The checks choose no event and change no bound, so they may use all rows, including the rows that
-certify. A *level* is a bin of outcomes, a *guess* the input that a
-learned rule names at a level. An *e-value* has expectation at most 1 for independent rows, so that
-it exceeds 1 / α with probability at most α.
+certify. An e-value has expectation at most 1 for independent rows, so that it exceeds 1 / α with
+probability at most α.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from dpaudit.auditing.safeguards.protocol import Counts, Kept, Rows, Safeguard
+from dpaudit.auditing.safeguards.protocol import CountedBlocks, KeptDraws, RecordedRows, Safeguard
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, Outcomes
-from dpaudit.sampling.homogeneity import BoolArray, Difference, IntArray, judged, level_sets
+from dpaudit.sampling.homogeneity import BoolArray, DriftWords, IntArray, judged, level_sets
 from dpaudit.sampling.independence import (
     CHECKS,
     WARNING_ALPHA,
-    Series,
+    DrawSeries,
     least_serial,
     numbers,
     repeating_lag,
@@ -51,7 +50,7 @@ _REMEDY = (
     "every bound is for independent rows: record one row for each run, each run with fresh "
     "randomness, in the order of the runs (shuffling hides the problem and does not solve it)"
 )
-_ROWS = Difference(
+_ROWS = DriftWords(
     "rows of {} differ along the recording more than independent rows",
     ". The cause may be runs that continue earlier ones, one run in many rows, a changed setting, "
     f"or rows that were put in order; {_REMEDY}",
@@ -62,8 +61,8 @@ _ROWS = Difference(
 class RowOrder(Safeguard):
     _sorted: Sorted
 
-    def observe(self, draws: Kept | Counts | Rows) -> list[str]:
-        if not isinstance(draws, Rows):
+    def observe(self, draws: KeptDraws | CountedBlocks | RecordedRows) -> list[str]:
+        if not isinstance(draws, RecordedRows):
             return []
         outcomes, is_d1, rule = draws.outcomes, draws.is_d1, draws.rule
         if rule is None:
@@ -76,8 +75,8 @@ class RowOrder(Safeguard):
 def sorted_inputs(
     outcomes: Outcomes, is_d1: BoolArray, level: float = WARNING_ALPHA
 ) -> dict[str, str]:
-    """Find the inputs whose rows are sorted by a column. Return a dict that maps the name of such
-    an input ("d1" or "d2") to the name of the column.
+    """Return the column by which the rows of an input are sorted, by the name of the input, "d1" or
+    "d2"; only for inputs with such a column.
 
     outcomes, is_d1: the rows in the order of the file, and whether the input of each was d1.
     level: probability that rows of independent draws, in the order in which they were made, count
@@ -95,15 +94,13 @@ def check_rows(
     in_turns: bool,
     level: float = WARNING_ALPHA,
 ) -> list[str]:
-    """Return warnings about recorded rows that do not look independent, or cannot be checked.
+    """Return warnings about recorded rows that do not look independent, or cannot be checked. Raise
+    MechanismError for rows that cannot be independent, and for a column of row numbers.
 
-    outcomes: the rows, in the order of the file.
-    is_d1: (rows,), whether the input of each row was d1.
+    outcomes, is_d1: the rows in the order of the file, and whether the input of each was d1.
     is_sorted: inputs whose rows are sorted, from `sorted_inputs`; their order is not tested.
     in_turns: whether one file holds the rows of both inputs, in the order of the draws.
     level: probability of a warning for independent rows, over all checks.
-
-    Raises MechanismError for rows that cannot be independent, and for a column of row numbers.
     """
     tables = _tables(outcomes, is_d1)
     _check_numbered([*tables, ("d1 and d2", outcomes)] if in_turns else tables)
@@ -136,12 +133,12 @@ def check_rows(
 def check_guesses(
     levels: IntArray, is_d1: BoolArray, guesses: IntArray, is_sorted: Sorted
 ) -> list[str]:
-    """Return a list with a warning if the shares of the levels among the certifying rows change
-    from the beginning to the end of the recording; else an empty list.
+    """Return a warning if the shares of the levels among the certifying rows change from the
+    beginning to the end of the recording; else an empty list.
 
-    levels: (rows,), level of each row by the rule that certifies, in the order of the file.
-    is_d1: (rows,), whether the input of each row was d1.
-    guesses: (levels,), guess of the rule at each level: 1 for d1, -1 for d2, 0 for none.
+    levels, is_d1: (rows,), in the order of the file: the level of each row by the rule that
+        certifies, and whether its input was d1.
+    guesses: (levels,), the guess of the rule at each level.
     is_sorted: inputs whose rows are sorted; their order is not tested.
     """
     every_evidence = [
@@ -192,7 +189,7 @@ def _is_numbering(column: Column) -> bool:
     return bool(np.isfinite(steps[0]))
 
 
-def _check_repeats(series: Series) -> None:
+def _check_repeats(series: DrawSeries) -> None:
     """Raise MechanismError if rows repeat earlier rows at a fixed distance."""
     lag = repeating_lag(series)
     if lag is not None:

@@ -1,15 +1,12 @@
 """Refutations by few draws, which may share the noise of a call (docs/method.md §11, *Few draws*).
-
-Few draws come from few calls of a mechanism that makes many draws per call: too few to show noise
-that all draws of a call share. Further draws show it.
-"""
+They come from few calls of a mechanism that makes many draws per call; further draws show it."""
 
 from __future__ import annotations
 
 import math
 
 from dpaudit.auditing.ledger import DOUBTING
-from dpaudit.auditing.safeguards.protocol import Counts, PairSafeguard, remarked
+from dpaudit.auditing.safeguards.protocol import CountedBlocks, PairSafeguard, remarked
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import FEW_DRAWS
 from dpaudit.draws import Tally, by_arm, pool
@@ -30,7 +27,7 @@ _FURTHER_BLOCKS = 32
 
 
 class SharedNoise(PairSafeguard):
-    def judge(self, certificate: Certificate, counts: Counts) -> Certificate:
+    def judge(self, certificate: Certificate, counts: CountedBlocks) -> Certificate:
         draws = sum(tally.draws for tally in counts.tallies)
         if not self._is_in_doubt(certificate) or self._spec.is_timed or draws >= _ENOUGH_DRAWS:
             return certificate

@@ -1,9 +1,8 @@
 """Draw a figure as inline SVG, from curves, areas and marks. Needs matplotlib.
 
-matplotlib's axes take 45 ms for each figure, too long for a page with a thousand audits. This
-module uses only matplotlib's SVG renderer, which takes 2 ms. Each shape has a CSS class and no
-colour, so that the style sheet can colour it for light and dark pages. A figure contains no text
-from a user, so such text cannot become markup.
+matplotlib's axes take 45 ms for each figure, its SVG renderer alone 2 ms. Each shape has a CSS
+class and no colour, so that the style sheet can colour it for light and dark pages. A figure
+contains no text from a user, so such text cannot become markup.
 """
 
 from __future__ import annotations
@@ -36,12 +35,8 @@ STEPS = 48
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An entry in the legend of a figure.
-
-    kind: CSS class of the shape.
-    shape: `line`, `area`, or a key of `SHAPES`.
-    words: meaning of the shape.
-    """
+    """An entry in the legend of a figure: the CSS class of a shape, the shape (`line`, `area`, or a
+    key of `SHAPES`), and its meaning in words."""
 
     kind: str
     shape: str
@@ -52,8 +47,6 @@ class Key:
 class Picture:
     """A figure with its texts.
 
-    name: name of the figure in the page.
-    title: heading of the figure.
     drawing: content of the SVG element.
     keys: the legend.
     alt: description of the figure in words.
@@ -85,8 +78,7 @@ class Scale:
     is_log: bool = False
 
     def share(self, value: float) -> float:
-        """Return the position of a value on the axis, from 0 (`low`) to 1 (`high`). A value outside
-        this range gets the position of the nearer end."""
+        """Return the place of a value on the axis, from 0 (`low`) to 1 (`high`)."""
         low, high = self._placed(self.low), self._placed(self.high)
         return min(1.0, max(0.0, (self._placed(value) - low) / (high - low)))
 
@@ -107,8 +99,7 @@ class Scale:
 
 
 class Canvas:
-    """A figure to which methods add shapes and text. The parameter `kind` of a method is the CSS
-    class of the new shape."""
+    """A figure to which methods add shapes and text. `kind` is the CSS class of the new shape."""
 
     def __init__(self, x: Scale, y: Scale, x_label: str, y_label: str) -> None:
         tools = _tools()
@@ -141,8 +132,7 @@ class Canvas:
             self._draw([self._at(*point) for point in points])
 
     def steps(self, kind: str, heights: Sequence[float]) -> None:
-        """Draw the outline of adjacent bars with the given heights. Each bar has width 1; the first
-        begins at 0."""
+        """Draw the outline of adjacent bars of width 1 with the given heights, from 0 on."""
         outline = [(0.0, 0.0)]
         for index, height in enumerate(heights):
             outline += [(float(index), height), (index + 1.0, height)]
@@ -154,8 +144,7 @@ class Canvas:
             self._draw([self._at(*point) for point in points], is_closed=True)
 
     def box(self, kind: str, x: tuple[float, float], y: tuple[float, float]) -> None:
-        """Draw a rectangle. Its width and height are at least 2 points, so that it stays
-        visible."""
+        """Draw a rectangle, at least 2 points wide and high, so that it stays visible."""
         (left, below), (right, above) = self._at(x[0], y[0]), self._at(x[1], y[1])
         wide, high = max(0.0, 2 - (right - left)) / 2, max(0.0, 2 - (above - below)) / 2
         left, right, below, above = left - wide, right + wide, below - high, above + high
@@ -164,21 +153,14 @@ class Canvas:
             self._draw(corners, is_closed=True)
 
     def mark(self, kind: str, shape: str, x: float, y: float, size: float = 1.0) -> None:
-        """Draw a mark at (x, y).
-
-        shape: a key of `SHAPES`.
-        size: radius, as a multiple of the usual radius.
-        """
+        """Draw a mark, a key of `SHAPES`, at (x, y), `size` times as large as usual."""
         (middle, above), radius = self._at(x, y), size * _RADIUS
         points = [(middle + radius * dx, above + radius * dy) for dx, dy in SHAPES[shape]]
         with self._group(f"mark {kind}"):
             self._draw(points, is_closed=True)
 
     def word(self, x: float, y: float, words: str, anchor: str = "middle") -> None:
-        """Write `words` just above (x, y).
-
-        anchor: part of the words that is placed at x: `start`, `middle` or `end`.
-        """
+        """Write `words` just above (x, y); `anchor` (start, middle or end) is their part at x."""
         self._words(*self._at(x, y), words, anchor, "word")
 
     def markup(self) -> str:

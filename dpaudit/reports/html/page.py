@@ -3,8 +3,6 @@
 Text from a mechanism, a name or a message never becomes markup: Jinja2 escapes it, characters that
 browsers do not show are written as Python escapes, and a content security policy allows only the
 page's own script and style.
-
-`dpaudit list reports` prints the first sentence.
 """
 
 from __future__ import annotations
@@ -25,8 +23,17 @@ from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.traced import Excerpt, Trace, short_path
 from dpaudit.errors import UsageError
-from dpaudit.reports import numbers, searched, trace
-from dpaudit.reports.bounds import (
+from dpaudit.reports import inputs_report, numbers, trace_report
+from dpaudit.reports.audit_report import (
+    is_expected,
+    leaves_open,
+    notes_of,
+    reason,
+    statements,
+    verdict_of,
+    warnings_of,
+)
+from dpaudit.reports.bounds_report import (
     MAY_MISS,
     UNPROVEN,
     Bound,
@@ -38,15 +45,6 @@ from dpaudit.reports.events import bets, counted_rows
 from dpaudit.reports.html import canvas
 from dpaudit.reports.html.pictures import left_out, pictures
 from dpaudit.reports.layout import Item, Row
-from dpaudit.reports.report import (
-    is_expected,
-    leaves_open,
-    notes_of,
-    reason,
-    statements,
-    verdict_of,
-    warnings_of,
-)
 from dpaudit.reports.text import chances, stopped, title, unended
 from dpaudit.version import __version__
 from dpaudit.wording import counted, install_command, visible
@@ -73,7 +71,7 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """A table with a caption. The first cell of each row is the heading of the row."""
 
     caption: str
@@ -91,8 +89,7 @@ class Overview:
         (`missed`).
     rank: number by which rows are sorted, smallest first. Unexpected results come first.
     bound: the lower bound that the report names first; None without a pair of inputs.
-    missed, detectable: the leak that the audit may miss as text, such as `ε < 1.02`, and its ε as a
-        number to sort by.
+    missed, detectable: the leak that the audit may miss, and its ε as a number to sort by.
     """
 
     result: AuditResult
@@ -133,9 +130,9 @@ class View:
     reason: str
     rows: tuple[_Row, ...]
     meaning: tuple[str, ...]
-    events: tuple[Table, ...]
-    stages: tuple[Table, ...]
-    tried: tuple[Table, ...]
+    events: tuple[PageTable, ...]
+    stages: tuple[PageTable, ...]
+    tried: tuple[PageTable, ...]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     command: str | None
@@ -175,7 +172,7 @@ def row_of(result: AuditResult) -> Overview:
 def view_of(result: AuditResult) -> View:
     """Return the texts and tables of an audit."""
     rows, meaning = statements(result, 1)
-    certificates, traced = result.certificates, trace.traced(result)
+    certificates, traced = result.certificates, trace_report.traced(result)
     cause = None if traced is None else traced.likely
     heading = "Likely cause" if cause is not None and cause.is_cause else "No certain cause"
     return View(
@@ -190,24 +187,25 @@ def view_of(result: AuditResult) -> View:
         warnings=tuple(warnings_of(result)),
         notes=tuple(notes_of(result)),
         command=result.command,
-        witness=tuple(filter(None, [searched.command(result), searched.snippet(result)])),
-        cause=None if cause is None else (heading, trace.sentence(cause), cause.remedy),
+        witness=tuple(filter(None, [inputs_report.command(result), inputs_report.snippet(result)])),
+        cause=None if cause is None else (heading, trace_report.sentence(cause), cause.remedy),
         trace=None if traced is None else _traced(traced),
     )
 
 
 def _traced(traced: Trace) -> Mapping[str, Any]:
-    sites = tuple(map(trace.cells, traced.sites))
+    sites = tuple(map(trace_report.cells, traced.sites))
     further = [finding for finding in traced.findings if finding is not traced.likely]
     return {
         "runs": counted(traced.runs, "coupled run"),
         "findings": [
-            (finding.is_cause, trace.sentence(finding), finding.remedy) for finding in further
+            (finding.is_cause, trace_report.sentence(finding), finding.remedy)
+            for finding in further
         ],
         "sources": list(map(_source, traced.excerpts)),
-        "sites": Table("Lines that draw noise, the costliest first", trace.HEAD, sites),
-        "total": trace.total_words(traced) if sites else "",
-        "unknown": tuple(trace.unknown(traced)),
+        "sites": PageTable("Lines that draw noise, the costliest first", trace_report.HEAD, sites),
+        "total": trace_report.total_words(traced) if sites else "",
+        "unknown": tuple(trace_report.unknown(traced)),
         "notes": traced.notes,
     }
 
@@ -215,7 +213,7 @@ def _traced(traced: Trace) -> Mapping[str, Any]:
 def _source(excerpt: Excerpt) -> Mapping[str, Any]:
     """Return the file, and (number, code, is marked, text of the mark) for each line."""
     marks = dict(excerpt.marked)
-    lines = enumerate(trace.source(excerpt), excerpt.start)
+    lines = enumerate(trace_report.source(excerpt), excerpt.start)
     return {
         "file": short_path(excerpt.file),
         "lines": [(line, code, line in marks, marks.get(line, "")) for line, code in lines],
@@ -227,7 +225,7 @@ def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
     for label, texts in rows:
         if label == "p-value" and has_tests:
             yield label, (*texts, _WHOLE)
-        elif label != trace.CAUSE_ROW:
+        elif label != trace_report.CAUSE_ROW:
             yield label, texts
 
 
@@ -250,7 +248,7 @@ def _of(certificate: Certificate | ExactCertificate, several: bool) -> str:
     return f" ({certificate.pair})" if several else ""
 
 
-def _events(result: AuditResult) -> Iterator[Table]:
+def _events(result: AuditResult) -> Iterator[PageTable]:
     """Yield a table of the events of each pair, with counts or exact probabilities."""
     several = len(result.by_pair) > 1
     for certificate in result.by_pair:
@@ -259,7 +257,7 @@ def _events(result: AuditResult) -> Iterator[Table]:
             head = ("event", "input", "seen in", "share", f"{level} Clopper–Pearson")
             caption = f"Events of the exact test{_of(certificate, several)}"
             if certificate.ended_by_bets:
-                yield Table(
+                yield PageTable(
                     f"Bets{_of(certificate, several)}",
                     ("number", "value"),
                     tuple(bets(certificate)),
@@ -267,13 +265,13 @@ def _events(result: AuditResult) -> Iterator[Table]:
                 caption = f"Event that illustrates the bets{_of(certificate, several)}"
             left_out = len(certificate.fixed.events) - _MAX_EVENTS
             caption += f"; {left_out:,} more are left out" if left_out > 0 else ""
-            yield Table(caption, head, tuple(_counted(certificate)))
+            yield PageTable(caption, head, tuple(_counted(certificate)))
         elif isinstance(certificate, ExactCertificate) and certificate.event is not None:
             probabilities = (certificate.event.probability_d1, certificate.event.probability_d2)
             written = [numbers.about(probability, digits=_DIGITS) for probability in probabilities]
             rows = (("P(E)", "d1", written[0]), ("Q(E)", "d2", written[1]))
             caption = f"The event that decides{_of(certificate, several)}"
-            yield Table(caption, ("event", "input", "probability"), rows)
+            yield PageTable(caption, ("event", "input", "probability"), rows)
 
 
 def _counted(certificate: Certificate) -> Iterator[tuple[str, ...]]:
@@ -282,7 +280,7 @@ def _counted(certificate: Certificate) -> Iterator[tuple[str, ...]]:
         yield from counted_rows(f"E{number}" if len(events) > 1 else "E", event, certificate.point)
 
 
-def _stages(certificate: Certificate, *, several: bool) -> Table:
+def _stages(certificate: Certificate, *, several: bool) -> PageTable:
     rows = []
     for stage in dict.fromkeys(block.stage for block in certificate.evidence.blocks):
         blocks = [block for block in certificate.evidence.blocks if block.stage == stage]
@@ -291,10 +289,10 @@ def _stages(certificate: Certificate, *, several: bool) -> Table:
         counts = (sum(block.draws for block in blocks), *arms, len(blocks), rounds)
         rows.append((stage, _STAGES[stage], *(f"{count:,}" for count in counts)))
     head = ("stage", "purpose of the draws", "draws", "of d1", "of d2", "blocks", "bets")
-    return Table(f"Draws by stage{_of(certificate, several)}", head, tuple(rows))
+    return PageTable(f"Draws by stage{_of(certificate, several)}", head, tuple(rows))
 
 
-def _tried(certificate: Certificate, *, several: bool) -> Table:
+def _tried(certificate: Certificate, *, several: bool) -> PageTable:
     order = sorted(certificate.attacks, key=lambda attack: -(attack.predicted or 0.0))
     rows = (
         (
@@ -305,7 +303,7 @@ def _tried(certificate: Certificate, *, several: bool) -> Table:
         for attack in order
     )
     head = ("attack", "predicted bound", "reason not tried")
-    return Table(f"Attacks by predicted bound{_of(certificate, several)}", head, tuple(rows))
+    return PageTable(f"Attacks by predicted bound{_of(certificate, several)}", head, tuple(rows))
 
 
 # With more audits than this, the page has no figures. A figure takes 3 ms and 3 kB; without this
@@ -334,7 +332,7 @@ def check() -> None:
         )
 
 
-class Part:
+class AuditSection:
     """One audit of the page. Its row and its section are made on first use and then cached."""
 
     def __init__(self, result: AuditResult) -> None:
@@ -351,12 +349,8 @@ class Part:
         return self._row
 
     def section(self, number: int, *, with_figures: bool, is_open: bool) -> str:
-        """Return the HTML text of the audit's section.
-
-        number: place of the audit on the page, from 1.
-        with_figures: whether to draw figures.
-        is_open: whether the section is unfolded when the page loads.
-        """
+        """Return the HTML text of the audit's section, the `number`-th of the page from 1.
+        `is_open`: it is unfolded when the page loads."""
         key = (number, with_figures, is_open)
         if key not in self._sections:
             self._sections[key] = _rendered(
@@ -373,18 +367,13 @@ class Part:
         return self._sections[key]
 
 
-def entry(result: AuditResult) -> Part:
-    """Return the part of the page for one audit. `document` makes the page from the parts of all
-    audits."""
-    return Part(result)
+def entry(result: AuditResult) -> AuditSection:
+    """Return the part of the page for one audit."""
+    return AuditSection(result)
 
 
-def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the HTML text of the page.
-
-    planned: number of audits of a complete run.
-    not_run: names of audits that were left out because the run stopped early.
-    """
+def document(parts: Sequence[AuditSection], planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the HTML text of the page."""
     safe = _environment().filters["ours"]
     order = sorted(range(len(parts)), key=lambda index: parts[index].is_met)
     with_figures = set(order[:MAX_WITH_FIGURES])
@@ -418,13 +407,13 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
 
 
 def clock() -> datetime:
-    """Return the current time, or the time in the environment variable SOURCE_DATE_EPOCH if it is
-    set, so that every build gives the same file (https://reproducible-builds.org)."""
+    """Return the time, or that in the environment variable SOURCE_DATE_EPOCH, so that every build
+    gives the same file (https://reproducible-builds.org)."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
 
 
-def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:
+def _counts(parts: Sequence[AuditSection]) -> list[tuple[str, str, int, int]]:
     """Return (verdict, CSS class, number as expected, number not as expected)."""
     tally = Counter((part.result.verdict, part.is_met) for part in parts)
     kinds = {part.result.verdict: part.row.kind for part in parts}

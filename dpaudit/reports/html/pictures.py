@@ -1,7 +1,5 @@
 """Draw the figures of an audit: its outputs by level, its privacy profile and its betting wealth.
-
-A level is a bin of outputs. `region.py` draws the figures of error rates.
-"""
+`region.py` draws the figures of error rates."""
 
 from __future__ import annotations
 
@@ -10,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from dpaudit.certificates.canary_certificate import OneRunCertificate
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
-from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.wealth import course
 from dpaudit.reports import numbers
@@ -57,8 +55,7 @@ def pictures(result: AuditResult) -> list[Picture]:
 
 
 def left_out(result: AuditResult) -> str:
-    """Return sentences that say which figures are missing, and why. Return "" if none is
-    missing."""
+    """Return sentences that say which figures are missing, and why; "" if none is."""
     certificate = result.decisive
     if certificate is None:
         return "Nothing is drawn, since no pair of inputs was finished."
@@ -84,13 +81,11 @@ def left_out(result: AuditResult) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bar:
-    """A bar in the figure of outputs. It stands for a level or for a single output.
+class Bar:
+    """A bar in the figure of outputs, for a level or for a single output, with the shares of the
+    draws of d1 and d2.
 
-    words: description of the outputs.
-    d1, d2: share of the draws of each input.
-    guess: if the bar belongs to an event, the input that is expected to give this event more often;
-        else None.
+    guess: if the bar belongs to an event, its guess; else None.
     tick: text below the left edge of the bar. It contains no text from a user.
     """
 
@@ -102,13 +97,13 @@ class _Bar:
 
 
 def outputs(certificate: Certificate | ExactCertificate) -> Picture | None:
-    """Return a figure with each input's share of draws in every level or at every single output;
-    events are shaded. Return None if there are no draws to show."""
-    every, words = _bars(certificate)
+    """Return a figure with each input's share of draws in every level or at every single output,
+    and with shaded events; None without draws."""
+    every, words = bars_of(certificate)
     bars = [bar for bar in every if bar.d1 or bar.d2]
     if not bars:
         return None
-    shown = _likeliest(bars)
+    shown = likeliest(bars)
     highest = max(max(bar.d1, bar.d2) for bar in shown)
     is_law = isinstance(certificate, ExactCertificate)
     across = "outcomes" if is_law else words
@@ -161,7 +156,7 @@ def _words_of(certificate: Certificate | ExactCertificate, guess: str) -> str:
     return f": {shortened(words[0], _MAX_CHARACTERS)}" if len(words) == 1 else ""
 
 
-def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
+def _shade(canvas: Canvas, shown: list[Bar], highest: float) -> None:
     """Shade the bars of the events, and write each event's input above its widest piece."""
     pieces: dict[str, list[tuple[int, int]]] = {}
     for guess, group in groupby(enumerate(shown), key=lambda entry: entry[1].guess):
@@ -179,7 +174,7 @@ def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
         middles.append(middle)
 
 
-def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
+def _mark_ends(canvas: Canvas, shown: list[Bar], *, by_score: bool) -> bool:
     """Label the ends of events, or, for bars that are no intervals, the bars beside them."""
     last = len(shown) - 1
     ends = [index for index in range(1, last + 1) if shown[index].guess != shown[index - 1].guess]
@@ -196,7 +191,7 @@ def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
     return bool(taken)
 
 
-def _is_sorted(bars: Sequence[_Bar]) -> bool:
+def _is_sorted(bars: Sequence[Bar]) -> bool:
     """Return whether all bars of the event for d2 are to the left of those of the event for d1."""
     # Bars that belong to neither event may lie between the bars of the two events. If the last bar
     # belongs to neither, it is ignored: it may stand for new outputs, or for outputs without a
@@ -206,7 +201,7 @@ def _is_sorted(bars: Sequence[_Bar]) -> bool:
     return set(ranks) != {1} and ordered == sorted(ordered)
 
 
-def _likeliest(bars: list[_Bar]) -> list[_Bar]:
+def likeliest(bars: list[Bar]) -> list[Bar]:
     """Return the highest `_MAX_BARS` bars in order; some of the bars of equal height."""
     if len(bars) <= _MAX_BARS:
         return bars
@@ -219,7 +214,7 @@ def _likeliest(bars: list[_Bar]) -> list[_Bar]:
     return [bars[index] for index in sorted(indexes)]
 
 
-def _bars(certificate: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
+def bars_of(certificate: Certificate | ExactCertificate) -> tuple[list[Bar], str]:
     """Return (bars, noun for the bars), with one bar for each outcome or level."""
     if isinstance(certificate, ExactCertificate):
         return list(_law(certificate)), "outcomes"
@@ -229,7 +224,7 @@ def _bars(certificate: Certificate | ExactCertificate) -> tuple[list[_Bar], str]
         certified = {(event.words, event.guess) for event in fixed.events}
         atoms = certificate.evidence.accused if fixed.events else ()
         return [
-            _Bar(words, ratio(p, d1), ratio(q, d2), guess if is_certified else None)
+            Bar(words, ratio(p, d1), ratio(q, d2), guess if is_certified else None)
             for words, guess, p, q in atoms
             for is_certified in [(f"output is {words}", guess) in certified]
         ], "suspected outputs"
@@ -244,7 +239,7 @@ def _bars(certificate: Certificate | ExactCertificate) -> tuple[list[_Bar], str]
     all_d1, all_d2 = sum(p for p, _ in counts), sum(q for _, q in counts)
     names = {1: "d1", -1: "d2"} if fixed.events else {}
     return [
-        _Bar(word, ratio(p, all_d1), ratio(q, all_d2), names.get(guess), tick)
+        Bar(word, ratio(p, all_d1), ratio(q, all_d2), names.get(guess), tick)
         for (word, tick), (p, q), guess in zip(
             _levels(certificate), counts, certificate.fixed.rule.guesses, strict=True
         )
@@ -290,7 +285,7 @@ def _added(certificate: Certificate, level: int) -> tuple[str, str]:
     return f"{kind} ({', '.join(guessed)})", kind
 
 
-def _law(certificate: ExactCertificate) -> Iterator[_Bar]:
+def _law(certificate: ExactCertificate) -> Iterator[Bar]:
     """Yield a bar for each outcome of an exact mechanism, with the outcomes of the event marked."""
     # The event consists of the outcomes with p > e^ε q; none is marked if its recorded
     # probability differs from theirs.
@@ -298,23 +293,23 @@ def _law(certificate: ExactCertificate) -> Iterator[_Bar]:
     guesses: list[str | None] = [None] * len(certificate.law)
     if event is not None:
         pairs = [(p, q) if event.guess == "d1" else (q, p) for _, p, q in certificate.law]
-        inside = [ahead > factor * behind for ahead, behind in pairs]
+        inside = [p > factor * q for p, q in pairs]
         probability = math.fsum(
             row[1] for row, is_in in zip(certificate.law, inside, strict=True) if is_in
         )
         if math.isclose(probability, event.probability_d1, rel_tol=1e-9, abs_tol=1e-12):
             guesses = [event.guess if is_in else None for is_in in inside]
     for (words, p, q), guess in zip(certificate.law, guesses, strict=True):
-        yield _Bar(words, p, q, guess)
+        yield Bar(words, p, q, guess)
 
 
-def _sum(bars: Sequence[_Bar], guess: str, arm: str) -> str:
+def _sum(bars: Sequence[Bar], guess: str, arm: str) -> str:
     return numbers.share(min(1.0, math.fsum(getattr(b, arm) for b in bars if b.guess == guess)))
 
 
 def profile(result: AuditResult) -> Picture:
-    """Return a figure with three things: the claim's privacy profile δ(ε), the lower bound for ε at
-    the tested δ, and the lower bound for δ at the tested ε."""
+    """Return a figure of the claim's privacy profile δ(ε), the lower bound for ε at the tested δ,
+    and the lower bound for δ at the tested ε."""
     claim, point = result.claim, result.point
     epsilon, delta, last = result.epsilon_lower, result.delta_lower, max(1.0, 1.5 * point.epsilon)
     if math.isinf(epsilon):
@@ -367,8 +362,7 @@ def _falls_short(result: AuditResult) -> bool:
 
 
 def wealth(certificate: Certificate) -> Picture | None:
-    """Return a figure with the betting wealth against the claim after each block of draws, or None
-    if nothing was bet."""
+    """Return a figure of the betting wealth after each block of draws; None without bets."""
     looks = course(
         certificate.betting_point, certificate.evidence.rounds, certificate.evidence.blocks
     )

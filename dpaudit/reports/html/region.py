@@ -1,8 +1,8 @@
 """Draw the figures of two error rates: of each event, and of guesses from the scores of canaries.
 
 An event is a test of one input against the other: it has a false-alarm rate and a miss rate, which
-the trade-off curve of the claim bounds. The name of an event is next to its mark. The names of
-close marks are moved so that they do not overlap.
+the trade-off curve of the claim bounds. The names of close marks are moved so that they do not
+overlap.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from dpaudit.certificates.canary_certificate import CanaryScores, OneRunCertificate
 from dpaudit.certificates.certificate import Certificate, EventCount, ExactCertificate, ExactEvent
-from dpaudit.certificates.one_run import CanaryScores, OneRunCertificate
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import at_bound, tradeoff
@@ -56,12 +56,8 @@ _NO_BOUND = (
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """An event as a test of one input against the other.
-
-    name: name of the event, such as `E1`.
-    guess: input that is expected to give the event more often, `d1` or `d2`.
-    alpha, beta: false-alarm rate and miss rate, each as (estimate, lower bound, upper bound).
-    """
+    """An event, such as `E1`, as a test of one input against the other, with its false-alarm rate
+    and its miss rate, each as (estimate, lower bound, upper bound)."""
 
     name: str
     guess: str
@@ -70,8 +66,7 @@ class Tested:
 
 
 def region(result: AuditResult, certificate: Certificate | ExactCertificate) -> Picture | None:
-    """Return a figure with the claim's trade-off curve and the error rates of the events, or None
-    if no event was tested."""
+    """Return a figure of the claim's trade-off curve and the events' error rates, if any."""
     every = tested_events(certificate)
     if not every:
         return None
@@ -151,8 +146,8 @@ def _tested(name: str, event: EventCount | ExactEvent) -> Tested:
     else:
         d1 = (ratio(event.count_d1, event.draws_d1), *event.interval_d1)
         d2 = (ratio(event.count_d2, event.draws_d2), *event.interval_d2)
-    ahead, behind = (d1, d2) if event.guess == "d1" else (d2, d1)
-    return Tested(name, event.guess, behind, (1 - ahead[0], 1 - ahead[2], 1 - ahead[1]))
+    likely, unlikely = (d1, d2) if event.guess == "d1" else (d2, d1)
+    return Tested(name, event.guess, unlikely, (1 - likely[0], 1 - likely[2], 1 - likely[1]))
 
 
 def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
@@ -168,11 +163,11 @@ def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
     return labels
 
 
-def _spot(event: Tested, name: str, shown: float) -> _Spot:
+def _spot(event: Tested, name: str, shown: float) -> _Mark:
     """Return the position of an event's mark and box, in shares of the drawing."""
     left, right = (event.alpha[end] / shown for end in (1, 2))
     below, above = (1 - (1 - event.beta[end]) / shown for end in (1, 2))
-    return _Spot(
+    return _Mark(
         name, event.alpha[0] / shown, 1 - (1 - event.beta[0]) / shown, left, right, below, above
     )
 
@@ -210,9 +205,8 @@ def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spot:
-    """A mark at (x, y) with a name, and the box around it, from `left` to `right` and from `below`
-    to `above`."""
+class _Mark:
+    """A mark at (x, y) with a name, and the box around it."""
 
     name: str
     x: float
@@ -228,7 +222,7 @@ _Box = tuple[float, float, float, float]
 _Position = tuple[float, float, str, str]
 
 
-def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> list[_Position]:
+def _placed(spots: Sequence[_Mark], marks: Sequence[tuple[float, float]]) -> list[_Position]:
     """Return for each name the position at which it overlaps least with marks and other names."""
     wide, high = _MARK
     taken: list[_Box] = [(x - wide, x + wide, y - high, y + high) for x, y in marks]
@@ -240,7 +234,7 @@ def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> lis
     return positions
 
 
-def _positions(spot: _Spot) -> Iterator[_Position]:
+def _positions(spot: _Mark) -> Iterator[_Position]:
     """Yield possible positions for the name of a mark, the most readable first."""
     for move in _MOVES:
         y = spot.y - 0.02 + move * _LINE_HEIGHT

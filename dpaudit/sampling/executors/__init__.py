@@ -1,16 +1,12 @@
 """Choose where the chunks of an audit are drawn: this process, other processes, other machines.
 
-A *chunk* is a request for draws. `drawing` yields a `WorkerPool`, which takes an iterable of chunks
-and yields their results in order. The draws are equal in all pools, since the random streams of a
-chunk follow from the seed and the key of the chunk. The user's options `executor` and `workers`
-decide which pool it is:
+The draws are equal in all pools, since the random streams of a chunk follow from the seed and the
+key of the chunk. The options `executor` and `workers` decide which pool `drawing` yields:
 
 - `InProcess` (in_process.py) draws in this process, and moves to worker processes in a long audit.
-- `Pool` (pools.py) sends *bundles*, which are lists of chunks, to an executor of the user, and
-  `DaskPool` (cluster.py) to a Dask cluster.
-- `ProcessPool` (processes.py) is a `Pool` with worker processes of its own on this machine.
-
-new_processes.py is no pool: its interpreters repeat the draws of a refutation.
+- `Pool` (pools.py) sends bundles to an executor of the user, and `DaskPool` (cluster.py) to a Dask
+  cluster.
+- `ProcessPool` (local_processes.py) is a `Pool` with worker processes of its own on this machine.
 """
 
 from __future__ import annotations
@@ -49,10 +45,8 @@ class Drawer(Protocol):
     """A function that makes the draws of chunks."""
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
-        """Yield the result of each chunk, in the order of the chunks. Chunks may be taken from
-        `chunks` before the results of earlier chunks are used. Closing the returned iterator
-        discards the chunks that are being drawn.
-        """
+        """Yield the result of each chunk, in order. Later chunks may be taken before earlier
+        results are used. Closing the iterator discards the chunks that are being drawn."""
         ...
 
 
@@ -63,7 +57,7 @@ class WorkerPool(ABC):
     is_here: whether the next chunk will be drawn in this process, when its result is requested.
     others_drew: whether other processes draw, or have drawn, for this audit.
     differed: whether another process gave different outputs for an equal seed.
-    note: if only this process draws, although drawing takes long, the reason for it; else None.
+    note: the reason why only this process draws, although drawing takes long; else None.
     """
 
     workers: int = 1
@@ -77,15 +71,12 @@ class WorkerPool(ABC):
         """Yield the result of each chunk, in the order of the chunks."""
 
     def settle(self) -> None:  # noqa: B027  # optional
-        """Start all processes that will draw, and wait until they can. Called before draws are
-        timed. By default nothing is done: an executor does not tell when its workers have started.
-        """
+        """Start all processes that will draw, and wait until they can, before draws are timed. By
+        default nothing is done: an executor does not tell when its workers have started."""
 
     def close(self, *, in_order: bool) -> None:  # noqa: B027  # optional
-        """End the processes that the pool has started.
-
-        in_order: whether they get some seconds to end by themselves before they are killed.
-        """
+        """End the processes that the pool has started. `in_order`: give them some seconds to end by
+        themselves before they are killed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,9 +86,8 @@ class Setup:
     sampler: makes the draws in this process.
     make: returns an equal sampler in another process; it is sent there as a pickle.
     workers: largest number of processes that draw at the same time.
-    left: function from a rate, in draws per second, to the seconds of drawing that the audit still
-        needs at this rate. `InProcess` moves to worker processes if this is long. None: it does
-        not move.
+    left: maps a rate, in draws per second, to the seconds of drawing that the audit still needs.
+        `InProcess` moves to worker processes if this is long. None: it does not move.
     may_repeat: called with the way in which a worker ended; returns whether its chunks may be drawn
         again, which is so where equal seeds gave equal outputs.
     """
@@ -110,12 +100,7 @@ class Setup:
 
 
 def check_executor(executor: Executor | str | None, workers: Workers) -> None:
-    """Raise UsageError for an unknown executor, or an executor that contradicts the number of
-    workers.
-
-    executor: the value of the option `executor`.
-    workers: the value of the option `workers`.
-    """
+    """Raise UsageError for an unknown executor, or one that contradicts the number of workers."""
     if executor is None:
         return
     name, separator, address = str(executor).partition("://")
@@ -164,9 +149,7 @@ def threads_refused() -> UsageError:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error as one line of text: `type: message`, or only the message for a
-    DpauditError.
-    """
+    """Return an error as one line: `type: message`, or only the message for a DpauditError."""
     message = " ".join(str(error).split())
     if isinstance(error, DpauditError) and message:
         return message
@@ -179,10 +162,8 @@ def is_serial(executor: Executor | str | None, workers: Workers) -> bool:
 
 
 def resolved(executor: Executor | str | None, workers: Workers) -> int:
-    """Return the number of worker processes as an integer. "auto" becomes the number of usable
-    cores; but it becomes 1 for the executor "serial", for an executor object of the user, and for
-    the address of a cluster.
-    """
+    """Return the number of worker processes. "auto" becomes the number of usable cores; but it
+    becomes 1 for the executor "serial", an executor object, and the address of a cluster."""
     if workers != "auto":
         return workers
     is_given = executor is not None and not isinstance(executor, str)
@@ -193,14 +174,9 @@ def resolved(executor: Executor | str | None, workers: Workers) -> int:
 
 @contextmanager
 def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPool]:
-    """Yield the pool that draws, and close it after the context.
-
-    executor: name, address or object of the executor. None means this process if `setup.workers` is
-        1, and worker processes otherwise.
-
-    Raises UsageError for an executor that cannot be reached or is not installed, and for a
-    mechanism that cannot be pickled.
-    """
+    """Yield the pool that draws, and close it after the context. Without an executor, this process
+    draws if `setup.workers` is 1, and worker processes otherwise. Raises UsageError for an executor
+    that cannot be reached, and for a mechanism that cannot be pickled."""
     if _is_preparing():
         setup = replace(setup, left=None)
     # Only the pool that is needed is imported: most audits need no other process.
@@ -222,7 +198,7 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPoo
 
 def _other_processes(executor: Executor | str | None, setup: Setup) -> WorkerPool:
     if executor in (None, "processes"):
-        from dpaudit.sampling.executors.processes import ProcessPool
+        from dpaudit.sampling.executors.local_processes import ProcessPool
 
         return ProcessPool(setup, setup.workers)
     if isinstance(executor, str):

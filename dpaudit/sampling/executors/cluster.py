@@ -1,7 +1,5 @@
 """Draw on a Dask cluster: an existing one, or one that is started on this machine for the audit.
-
-Dask itself repeats tasks that are lost with a worker.
-"""
+Dask itself repeats tasks that are lost with a worker."""
 
 from __future__ import annotations
 
@@ -47,13 +45,9 @@ class DaskPool(Pool):
     bundle_seconds = 0.5  # Dask spends about 10 ms of CPU time on a task
 
     def __init__(self, setup: Setup, address: str) -> None:
-        """Connect to a cluster.
-
-        address: address of the scheduler, or path of its .json file. Empty: start a cluster on this
-            machine, with `setup.workers` worker processes.
-
-        Raises UsageError if Dask is not installed or no scheduler answers.
-        """
+        """Connect to a cluster by the address of its scheduler, or the path of its .json file; with
+        neither, start one on this machine with `setup.workers` worker processes. Raises UsageError
+        if Dask is not installed or no scheduler answers."""
         try:
             import distributed
         except ModuleNotFoundError as error:
@@ -81,13 +75,13 @@ class DaskPool(Pool):
             )
             self._client, self._stack = client, stack.pop_all()
 
-    def ahead(self) -> int:
+    def bundles_in_flight(self) -> int:
         now = time.monotonic()
         if now - self._counted_at > _COUNTED:
             self._counted_at = now
             with suppress(OSError):  # the scheduler is lost, as the next result reports
                 self.workers = max(1, len(self._client.nthreads()))
-        return super().ahead()
+        return super().bundles_in_flight()
 
     def close(self, *, in_order: bool) -> None:
         with self._stack:

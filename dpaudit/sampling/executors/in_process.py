@@ -2,7 +2,7 @@
 
 An audit moves at most once: worker processes, as many as cores and memory allow, then make all
 further draws. Before that, each of them repeats some test draws of this process from an equal seed.
-If any draw differs, or the mechanism keeps state between calls, this process draws alone.
+If any draw differs, or the mechanism keeps state, this process draws alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dpaudit.sampling.state import Written, changed, kept_state
 from dpaudit.wording import ONE_PROCESS
 
 if TYPE_CHECKING:  # most audits start no process
-    from dpaudit.sampling.executors.processes import ProcessPool
+    from dpaudit.sampling.executors.local_processes import ProcessPool
 
 # An audit moves only if it has drawn for at least this many seconds, in which it may find a
 # violation.
@@ -65,8 +65,7 @@ class _StayError(Exception):
 
 
 class InProcess(WorkerPool):
-    """A pool that draws each chunk in this process when its result is requested, until it moves to
-    worker processes."""
+    """A pool that draws in this process until it moves to worker processes."""
 
     is_here, others_drew = True, False
 
@@ -157,7 +156,7 @@ class InProcess(WorkerPool):
         """Start worker processes, and return the keys of the test draws of each."""
         from concurrent.futures import BrokenExecutor
 
-        from dpaudit.sampling.executors.processes import ProcessPool
+        from dpaudit.sampling.executors.local_processes import ProcessPool
 
         try:
             self._pool = ProcessPool(self._setup, workers)

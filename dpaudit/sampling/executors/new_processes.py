@@ -1,11 +1,10 @@
-"""New processes that draw again after a refutation, to detect noise that a process draws once.
+"""New processes that draw again after a refutation, to detect noise that a process draws once
+(docs/method.md §11, "New processes").
 
-After draws have refuted a claim, `dpaudit.auditing.safeguards.redrawing` calls `NewProcesses.draw`.
-New Python interpreters draw again, and their draws are compared with draws of the auditing process
-(docs/method.md §11, "New processes"). Each of them imports the mechanism for itself, and has a
-clock that runs ahead by another number of hours. Every second one has a hash seed of its own; the
-others have that of the auditing process. They are kept for later refutations of the same command or
-test run.
+Their draws are compared with those of the auditing process. Each is a new Python interpreter that
+imports the mechanism for itself, and has a clock that runs ahead by another number of hours. Every
+second one has a hash seed of its own; the others have that of the auditing process. They are kept
+for later refutations of the same command or test run.
 """
 
 from __future__ import annotations
@@ -93,8 +92,7 @@ class NewProcesses:
         `DRAWING_SECONDS`, or longer if the first process needed long; after `WAITING_SECONDS` in
         any case.
 
-        recipe: makes the sampler in the new processes.
-        look: called without arguments every 0.1 seconds or so; may raise to stop drawing.
+        look: called every 0.1 seconds or so; may raise to stop drawing.
         """
         wanted, begun, limit = len(chunks), time.monotonic(), WAITING_SECONDS
         at_once = min(wanted, max(_MIN_PROCESSES, min(cores(), room_for(wanted))))
@@ -285,8 +283,7 @@ _current: list[NewProcesses] = []
 
 @contextmanager
 def compared_with(processes: NewProcesses) -> Iterator[None]:
-    """Return a context. If the draws of an audit in this context refute the claim, the audit
-    compares them with draws that `processes` makes in new processes."""
+    """Return a context in which a refutation is compared with draws of `processes`."""
     _current.append(processes)
     try:
         yield
@@ -295,17 +292,12 @@ def compared_with(processes: NewProcesses) -> Iterator[None]:
 
 
 def current() -> NewProcesses | None:
-    """Return the new processes of the innermost `compared_with` context. Audits compare refutations
-    with draws of these processes. Return None outside of such contexts.
-    """
+    """Return the new processes of the innermost `compared_with` context, or None outside of one."""
     return _current[-1] if _current else None
 
 
 def late(drawn: int) -> str:
-    """Return the message that some or all new processes did not draw in time.
-
-    drawn: number of processes that did draw in time.
-    """
+    """Return the message that only `drawn` of the new processes, maybe none, drew in time."""
     if drawn:
         return "the others had not drawn in time, on a busy machine or after a slow import"
     return f"none had drawn within {WAITING_SECONDS:g} s"

@@ -1,9 +1,6 @@
-"""Send chunks to a `concurrent.futures.Executor` and return the results in order.
-
-`Recipe` tells a worker how to make its sampler, and `draw` is the function that a worker runs for a
-bundle. `Pool` makes bundles, sends enough of them to keep all workers busy, and yields the results
-in the order of the chunks.
-"""
+"""Send chunks to a `concurrent.futures.Executor` and return the results in order. `Pool` makes
+bundles, sends enough of them to keep all workers busy, and yields the results in the order of the
+chunks. `draw` is the function that a worker runs for a bundle."""
 
 from __future__ import annotations
 
@@ -61,11 +58,7 @@ class Recipe:
     def of(
         cls, make: Callable[[], Sampler], dumps: Callable[[object], bytes] = pickle.dumps
     ) -> Recipe:
-        """Return the recipe of an audit. Raise UsageError if `make` cannot be pickled.
-
-        make: function that makes a sampler.
-        dumps: function that pickles `make`.
-        """
+        """Return the recipe of an audit. Raises UsageError if `dumps` cannot pickle `make`."""
         try:
             factory = dumps(make)
         except Exception as error:  # a user's object may raise any exception when it is pickled
@@ -80,11 +73,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Done:
-    """Results of a bundle.
-
-    drawn: result of each chunk, in the order of the bundle.
-    seconds: time that the worker needed to draw them.
-    """
+    """The result of each chunk of a bundle, in order, and the time that they took."""
 
     drawn: list[Any]
     seconds: float
@@ -98,11 +87,9 @@ _current: tuple[str, Sampler] | None = None
 
 
 def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
-    """Draw some chunks in this worker process, and return the result of each.
-
-    The state of global random generators is restored afterwards, since the worker may do other
-    work. Raises UsageError if this worker is a thread of the auditing process.
-    """
+    """Draw some chunks in this worker process, and return the result of each. The state of global
+    random generators is restored afterwards, since the worker may do other work. Raises UsageError
+    if this worker is a thread of the auditing process."""
     *process, thread = recipe.origin
     if process == [_PROCESS, os.getpid()] and thread != threading.get_ident():
         raise threads_refused()
@@ -115,10 +102,7 @@ def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
 
 
 def forget(run: str) -> None:
-    """Close this worker's sampler of an audit that has ended, unless the worker is drawing.
-
-    run: name of the audit.
-    """
+    """Close this worker's sampler of the ended audit called `run`, unless it is drawing."""
     global _current
     if _lock.acquire(blocking=False):
         try:
@@ -157,8 +141,7 @@ class Pool(WorkerPool):
     """A pool that draws on an executor of the user, and does not close it. Each task contains the
     recipe, so that any worker can draw any task.
 
-    bundle_seconds: seconds of drawing that a bundle should take at least, so that sending it, about
-        1 ms, is cheap in comparison.
+    bundle_seconds: least duration of a bundle, so that sending it, about 1 ms, is cheap.
     cancels: whether bundles that are not needed are cancelled.
     """
 
@@ -168,7 +151,7 @@ class Pool(WorkerPool):
     def __init__(self, executor: Executor, recipe: Any, workers: int) -> None:
         self._executor, self._recipe, self.workers = executor, recipe, workers
 
-    def ahead(self) -> int:
+    def bundles_in_flight(self) -> int:
         """Return the number of bundles to send before their results come back."""
         return _BUNDLES_PER_WORKER * self.workers
 
@@ -186,13 +169,12 @@ class Pool(WorkerPool):
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
         """Yield the result of each chunk, in the order of the chunks. The sizes of bundles depend
-        on the clock, but the draws do not, since every chunk has random streams of its own.
-        """
+        on the clock, but the draws do not, since every chunk has random streams of its own."""
         source, size = iter(chunks), 1
         waiting: deque[tuple[list[Chunk[Any]], Future[Any]]] = deque()
         try:
             while True:
-                while len(waiting) < self.ahead() and (bundle := _bundle(source, size)):
+                while len(waiting) < self.bundles_in_flight() and (bundle := _bundle(source, size)):
                     if type(bundle[0]) is ToTime:
                         self.settle()
                     waiting.append((bundle, self._sent(bundle)))
@@ -230,7 +212,7 @@ class Pool(WorkerPool):
 
     def _next_size(self, done: Done) -> int:
         """Return the number of chunks of the next bundle, at most twice as many as in `done`."""
-        seconds = max(self.bundle_seconds, _SECONDS_PER_BUNDLE * self.ahead())
+        seconds = max(self.bundle_seconds, _SECONDS_PER_BUNDLE * self.bundles_in_flight())
         size = len(done.drawn)
         fitting = max(1.0, seconds * size / max(done.seconds, 1e-9))
         return int(min(_MAX_CHUNKS, 2 * size, fitting))

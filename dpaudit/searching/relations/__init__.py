@@ -1,15 +1,12 @@
-"""Neighbouring relations, one class for each kind of adjacency, such as `add-remove`.
-
-A relation tests whether two inputs are neighbours, and proposes pairs of neighbours that a search
-should try. `relation_on` returns the relation of an adjacency.
-"""
+"""Relations, one class for each kind of adjacency, such as `add-remove`. A relation tests whether
+two inputs are neighbours, and proposes pairs that a search should try."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from dpaudit.inputs.adjacency import Adjacency
-from dpaudit.searching.relations.records import AddRemove, Hamming, Imported, Replace
+from dpaudit.searching.relations.record_relations import AddRemove, Hamming, Imported, Replace
 from dpaudit.searching.relations.relation import Ingredients, Relation
 from dpaudit.searching.relations.steps import Steps
 from dpaudit.searching.relations.users import OneUser
@@ -31,6 +28,5 @@ _KINDS: Mapping[str, type[Relation]] = {
 
 
 def relation_on(space: Space, adjacency: Adjacency) -> Relation:
-    """Return the `Relation` for a space and an adjacency, such as `add-remove`. A `Relation` tests
-    whether inputs are neighbours, and proposes pairs."""
+    """Return the `Relation` for a space and an adjacency, such as `add-remove`."""
     return _KINDS[adjacency.kind](space, adjacency)

@@ -1,9 +1,5 @@
-"""The interface of a neighbouring relation: which inputs are neighbours, and which pairs of
-neighbours are worth a trial.
-
-Each kind of relation is one class. It defines the changes of a dataset that lead to a neighbour. It
-also proposes pairs: pairs with an edge, and patterns of query answers.
-"""
+"""The interface of a relation: changes that lead to a neighbour, and pairs that are worth a
+trial."""
 
 from __future__ import annotations
 
@@ -17,8 +13,8 @@ from dpaudit.errors import DatasetError
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.neighbouring import holds
 from dpaudit.searching.space import Edge, Space, distinct, identity
-from dpaudit.searching.spaces.datasets import USUAL_RECORDS, Lists
-from dpaudit.searching.spaces.own import Own
+from dpaudit.searching.spaces.record_spaces import USUAL_RECORDS, Lists
+from dpaudit.searching.spaces.user_spaces import Own
 
 # Type of iterators of (d1, d2, description). The two inputs need not be neighbours: the caller
 # checks it.
@@ -43,7 +39,7 @@ class Ingredients:
 
     records: records to add to the dataset, or to put in place of its records.
     steps: amounts by which numbers of the dataset are moved, as fractions of the distance that the
-    relation allows, from −1 to 1.
+        relation allows, from −1 to 1.
     """
 
     records: Sequence[Any]
@@ -51,10 +47,7 @@ class Ingredients:
 
 
 class Relation(ABC):
-    """A neighbouring relation between the inputs of a space.
-
-    inner: the space without its missing value (None or NaN).
-    """
+    """A relation between the inputs of a space; `inner` is the space without its missing value."""
 
     # Whether inputs are vectors of query answers, whose numbers change. If False, inputs are
     # datasets, whose records change.
@@ -70,8 +63,7 @@ class Relation(ABC):
 
     @property
     def is_own(self) -> bool:
-        """Whether the space or the relation is defined by a user's own code. Such code may never
-        return."""
+        """Whether a user's own code, which may never return, defines the space or the relation."""
         return isinstance(self.inner, Own) or bool(self.adjacency.path)
 
     def describe(self) -> str:
@@ -90,16 +82,12 @@ class Relation(ABC):
 
     @abstractmethod
     def problem(self, space: Space) -> str:
-        """Return the reason why no two values of `space` can be neighbours; "" if there is no such
-        reason."""
+        """Return why no two values of `space` can be neighbours; "" if there is no such reason."""
 
     @abstractmethod
     def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
-        """Yield changed copies of a dataset. Most copies are neighbours of the dataset; the caller
-        checks each copy.
-
-        by: records to add or to put in place of others, and amounts by which to move numbers.
-        """
+        """Yield changed copies of a dataset, made from `by`. Most copies are neighbours of the
+        dataset; the caller checks each copy."""
 
     def holds(self, d1: Any, d2: Any) -> bool:
         """Return whether two inputs differ and are neighbours."""
@@ -123,11 +111,7 @@ class Relation(ABC):
         return self.inner.fits(size) if isinstance(self.inner, Lists) else size >= 0
 
     def changed(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
-        """Make changed copies of a dataset (`changes`), and yield each copy that is a neighbour of
-        the dataset, each once.
-
-        by: records and steps with which the dataset is changed.
-        """
+        """Yield each changed copy (`changes`) that is a neighbour of the dataset, each once."""
         known = {identity(dataset)}
         for copy in self.changes(dataset, by):
             if (key := identity(copy)) not in known:
@@ -144,23 +128,22 @@ class Relation(ABC):
 
     @abstractmethod
     def pairs_at_edges(self) -> Pairs:
-        """Yield (d1, d2, description) for pairs in which an input contains an edge. This method is
-        not called if a user's code generates the inputs."""
+        """Yield (d1, d2, description) for pairs in which an input contains an edge. Not called if a
+        user's code generates the inputs."""
 
     def bound_pairs(self) -> Pairs:
         """Yield (d1, d2, description) for pairs of the smallest datasets, with records at the
-        bounds, such as [0] and [1]. On many mechanisms, no pair leaks more. By default, yield
+        bounds, such as [0] and [1], which leak most on many mechanisms. By default, yield
         nothing."""
         return iter(())
 
     def extreme_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for a few pairs with as many records as possible: such a pair
-        may show a leak that no small pair shows. By default, yield nothing."""
+        """Yield (d1, d2, description) for a few pairs with as many records as possible, which may
+        show a leak that no small pair shows. By default, yield nothing."""
         return iter(())
 
     def pattern_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for pairs of vectors that follow a pattern, such as `one
-        entry above`. By default, yield nothing."""
+        """Yield (d1, d2, description) for pairs that follow a pattern; by default none."""
         return iter(())
 
     def _generated_pairs(self, inputs: Sequence[Any]) -> Pairs:
@@ -189,15 +172,11 @@ _FEW_BASES = 2
 
 
 def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
-    """Return a list of (description, dataset), the smallest first, for datasets to which an edge
-    may be added.
-
-    room: number of records that can still be added to each dataset.
-    empty: whether the dataset without records is included.
-    """
+    """Return (description, dataset), the smallest first, of datasets to which an edge, and `room`
+    records, may be added; `empty` includes the dataset without records."""
     item = space.item
     low, high = item.extremes()
-    smallest = ("nothing", "one usual record", "usual records")[min(space.least, 2)]
+    smallest = ("nothing", "one usual record", "usual records")[min(space.min_size, 2)]
     known = [
         (smallest, []),
         ("one usual record", [item.usual()]),
@@ -221,8 +200,8 @@ def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
     """Return the records, cut or repeated until the space has `room` for further ones."""
-    max_size = space.most - room
-    if max_size < space.least:
+    max_size = space.max_size - room
+    if max_size < space.min_size:
         return None
     filler = records[-1] if records else space.item.usual()
-    return [*records, *([filler] * max(0, space.least - len(records)))][:max_size]
+    return [*records, *([filler] * max(0, space.min_size - len(records)))][:max_size]

@@ -1,10 +1,6 @@
 """Relations of numbers: two vectors, such as the answers of queries, are neighbours if their
-distance is at most a limit.
-
-Some proposed pairs of answers follow one of eight patterns, such as `all above`. These are the
-patterns of StatDP (Ding et al., CCS 2018, table 1), scaled to the bounds of the numbers and to the
-limit of the distance.
-"""
+distance is at most a limit. The eight patterns of query answers are those of StatDP (Ding et al.,
+CCS 2018, table 1), scaled to the bounds of the numbers and to the limit of the distance."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ import numpy as np
 from dpaudit.inputs.adjacency import DISTANCES, Adjacency
 from dpaudit.searching.relations.relation import Ingredients, Pairs, Relation, base_datasets
 from dpaudit.searching.space import Space
-from dpaudit.searching.spaces.datasets import Lists
+from dpaudit.searching.spaces.record_spaces import Lists
 
 # Usual length of the vectors that `pattern_pairs` makes, each pair by one of eight patterns. In the
 # pattern `one above`, for example, one entry of d2 is larger than in d1.
@@ -37,15 +33,14 @@ _NEIGHBOURS_OUTSIDE = 4
 
 
 class Steps(Relation):
-    """The relation in which two vectors, or two numbers, are neighbours if their distance is at
-    most a given number."""
+    """Vectors, or numbers, are neighbours if their distance is at most a given number."""
 
     is_of_answers: ClassVar[bool] = True
 
     def problem(self, space: Space) -> str:
         if not space.is_numeric():
             return "it holds no numbers; state replace or add-remove"
-        if isinstance(space, Lists) and not space.most:
+        if isinstance(space, Lists) and not space.max_size:
             return "its lists are always empty; write vector of 5 number"
         least, kind = space.least_step(), self.adjacency.kind
         if least > self.adjacency.distance:
@@ -87,7 +82,7 @@ class Steps(Relation):
         space = self.inner
         if not isinstance(space, Lists) or isinstance(space.item.present(), Lists):
             return
-        size = min(max(_PATTERN_ENTRIES, space.least), space.most)
+        size = min(max(_PATTERN_ENTRIES, space.min_size), space.max_size)
         if not size or not space.is_numeric():
             return
         low, high = map(float, space.item.extremes())
@@ -114,9 +109,8 @@ class Steps(Relation):
 
 
 def patterns(size: int) -> list[tuple[str, list[int], list[int]]]:
-    """Return a list of (name, d1, d2) for eight patterns of a pair of vectors with `size` query
-    answers. Each entry of d1 and d2 is 0 (at a common starting value), 1 (above this value) or −1
-    (below it). The caller chooses the starting value and the size of a step."""
+    """Return (name, d1, d2) for the eight patterns of `size` query answers. Each entry of d1 and d2
+    is 0 (at a common starting value), 1 (above this value) or −1 (below it)."""
     half = size // 2
     remaining, zero = size - 1, [0] * size
     return [
@@ -154,8 +148,8 @@ def _typed(values: list[float], space: Lists) -> list[Any]:
 def stepped(
     dataset: Any, space: Space, adjacency: Adjacency, steps: Sequence[float]
 ) -> Iterator[Any]:
-    """Yield copies of a dataset in which entries are increased or decreased. The change is the
-    distance that the relation allows, times one of the factors in `steps`.
+    """Yield copies of a dataset in which entries are moved by the distance that the relation
+    allows, times one of `steps`.
 
     First each entry is changed alone, then all entries in the same direction, then all in
     alternating directions. Each result is yielded twice: first with its entries clamped to the
@@ -177,8 +171,8 @@ def stepped(
 
 
 def entries(dataset: Any) -> list[Any]:
-    """Return the numbers in a dataset, in order: the dataset itself if it is a number, or all
-    numbers of nested lists. Return [] if the dataset contains a value of another type."""
+    """Return the number that a dataset is, or all numbers of its nested lists, in order; [] if it
+    contains a value of another type."""
     if isinstance(dataset, list):
         parts = list(map(entries, dataset))
         return [value for part in parts for value in part] if all(parts) else []
@@ -186,13 +180,9 @@ def entries(dataset: Any) -> list[Any]:
 
 
 def moved(dataset: Any, steps: Sequence[float]) -> Any:
-    """Return a copy of a dataset in which each number is increased by its step. An integer stays an
-    integer: its step is truncated towards 0, so that -1.5 subtracts 1. A Boolean is negated if its
-    step is at least 1 or at most -1.
-
-    dataset: a number, or nested lists of numbers.
-    steps: one step for each number, in order.
-    """
+    """Return a copy of a number, or of nested lists of numbers, in which each number is increased
+    by its step. The step of an integer is truncated towards 0, so that -1.5 subtracts 1. A Boolean
+    is negated if its step is at least 1 or at most -1."""
     return _moved(dataset, iter(steps))
 
 

@@ -1,4 +1,4 @@
-"""The neighbouring relation of users: all records of one user are added or removed."""
+"""The relation of users: all records of one user are added or removed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from dpaudit.inputs.adjacency import Adjacency, Users
-from dpaudit.searching.relations.records import no_room
+from dpaudit.searching.relations.record_relations import no_room
 from dpaudit.searching.relations.relation import Ingredients, Pairs, Relation
 from dpaudit.searching.space import Space, distinct, identity
-from dpaudit.searching.spaces.datasets import USUAL_RECORDS, Lists
+from dpaudit.searching.spaces.record_spaces import USUAL_RECORDS, Lists
 from dpaudit.wording import did_you_mean
 
 # A user with records in many groups, such as cities, gets this number of groups if the relation
@@ -22,8 +22,7 @@ _USUAL_RECORDS = 10
 
 
 class OneUser(Relation):
-    """The relation in which two tables are neighbours if all records of one user are added or
-    removed."""
+    """Tables are neighbours if all records of one user are added or removed."""
 
     grows: ClassVar[bool] = True
 
@@ -133,18 +132,17 @@ class OneUser(Relation):
 
     def extreme_pairs(self) -> Pairs:
         """Yield (d1, d2, description) for pairs in which d1 has no records of a user, and d2 has
-        one record of this user in every group, such as every city.
+        one in every group, such as every city.
 
-        In the first pair, the records of the user differ from each other in all columns; in each
-        further pair, they differ in a single column. The space and the relation limit the number of
-        these records.
+        In the first pair, these records differ from each other in all columns; in each further
+        pair, in a single column. The space and the relation limit their number.
         """
         space, users = self.inner, self.users
         if not isinstance(space, Lists):
             return
         user, other_user, *_ = self._some_users()
-        base = [{**space.item.usual(), users.column: other_user}] * space.least
-        room = space.most - space.least
+        base = [{**space.item.usual(), users.column: other_user}] * space.min_size
+        room = space.max_size - space.min_size
         values = {
             name: _values(column_space, room)
             for name, column_space in self.item.by_column().items()
@@ -178,8 +176,8 @@ def _has_columns(dataset: list[Any], users: Users) -> bool:
 
 
 def allowed(dataset: Any, users: Users) -> Any:
-    """Return a table without the rows by which a user exceeds a limit of the relation (number of
-    groups per user, number of records per group). The first rows of each user are kept."""
+    """Return a table without the rows by which a user exceeds a limit of the relation (groups per
+    user, records per group). The first rows of each user are kept."""
     if not (isinstance(dataset, list) and _has_columns(dataset, users)):
         return dataset
     counts: Counter[Hashable] = Counter()

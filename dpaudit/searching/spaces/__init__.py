@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import DatasetError, Name
-from dpaudit.searching.space import Line, NotUnderstood, Space, quoted
-from dpaudit.searching.spaces.datasets import ALSO, Lists, OrMissing, Records
-from dpaudit.searching.spaces.labels import Bytes, Categories, Texts, Users
-from dpaudit.searching.spaces.numbers import Booleans, Integers, Numbers
-from dpaudit.searching.spaces.own import Own
+from dpaudit.searching.space import DescriptionReader, NotUnderstood, Space, quoted
+from dpaudit.searching.spaces.labels import Bytes, Categories, Texts, UserNames
+from dpaudit.searching.spaces.number_spaces import Booleans, Integers, Numbers
+from dpaudit.searching.spaces.record_spaces import ALSO, Lists, OrMissing, Records
+from dpaudit.searching.spaces.user_spaces import Own
 from dpaudit.wording import did_you_mean, shortened
 
 # List of (word, reader, example), one for each kind of space. A description of the space begins
 # with the word. The reader is a function that reads the rest of the description and returns the
 # space.
-_KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
+_KINDS: tuple[tuple[str, Callable[[DescriptionReader], Space], str], ...] = (
     ("number", Numbers.read, "number in [0, 1]"),
     ("integer", Integers.read, "integer in [0, 120]"),
     ("boolean", Booleans.read, "boolean"),
@@ -29,7 +29,7 @@ _KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
     ("vector", Lists.read_vector, "vector of 5 number"),
     ("table", Lists.read_table, "table {age: integer in [0, 120], city: category [a, b]}"),
     ("record", Records.read, "record {age: integer in [0, 120]}"),
-    ("user", Users.read, "user"),
+    ("user", UserNames.read, "user"),
 )
 EXAMPLES = {word: example for word, _, example in _KINDS}
 _READERS = {word: reader for word, reader, _ in _KINDS}
@@ -42,11 +42,8 @@ def parse_space(value: Any, base: Path | None = None) -> Space:
     """Return the space that a user describes by one line, such as `list of number in [0, 1]`, or by
     the columns of a table, such as `{"table": {"age": "integer"}, "rows": [1, 50]}`.
 
-    base: folder in which the relative file of an import path is looked for, after the working
-    directory. None for the working directory alone.
-
     Raises DatasetError, whose message names the part that was not understood; TargetError for a
-    wrong import path.
+    wrong import path, which is looked for in `base`, too.
     """
     try:
         return _parsed(_as_line(value, base), base)
@@ -65,7 +62,7 @@ def _parsed(text: str, base: Path | None) -> Space:
     return space
 
 
-class _SpaceLine(Line):
+class _SpaceLine(DescriptionReader):
     """A line that describes a space of any kind."""
 
     depth = 0

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 from dpaudit.errors import DatasetError
-from dpaudit.searching.space import Line, Space, distinct, identity, quoted, strategies
-from dpaudit.searching.spaces.numbers import as_integer, as_number
+from dpaudit.searching.space import DescriptionReader, Space, distinct, identity, quoted, strategies
+from dpaudit.searching.spaces.number_spaces import as_integer, as_number
 
 _CONSTANTS = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -52,7 +52,7 @@ class Categories(Space):
         return ""
 
     @classmethod
-    def read(cls, line: Line) -> Self:
+    def read(cls, line: DescriptionReader) -> Self:
         items = line.items("[", "]", "categories, as in [a, b]")
         return cls(tuple(_value(line) for _ in items))
 
@@ -110,14 +110,13 @@ def _type(value: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """Return a category (a text, number or Boolean) in the notation of users, such as `true` or
-    `"1"`."""
+    """Return a category in the notation of users, such as `true` or `"1"`."""
     if value is None or isinstance(value, bool):
         return {None: "null", False: "false", True: "true"}[value]
     return quoted(value) if isinstance(value, str) else repr(value)
 
 
-def _value(line: Line) -> Any:
+def _value(line: DescriptionReader) -> Any:
     """Read a category from a line: a text of one or several words, a number or a Boolean."""
     words = []
     while line.next is not None and line.next.kind != "mark":
@@ -241,9 +240,8 @@ class Bytes(Space):
 
 
 @dataclass(frozen=True, slots=True)
-class Users(Space):
-    """The set of names of users, which are integers or texts. Each record of a table belongs to one
-    user."""
+class UserNames(Space):
+    """The names of users, which are integers or texts. Each record of a table belongs to one."""
 
     word: ClassVar[str] = "user"
 

@@ -2,22 +2,38 @@
 
 In a run, the functions that draw noise are replaced (`patching`, `primitives`), so that a
 `Recorder` sees each draw. The drawn numbers remember their noise (`values`) through sums, products
-and comparisons. A second run repeats the noisy values (numbers plus noise) of the first run
-(`replaying`). The noise of the second run thus differs from the noise of the first run by a
-*shift*: the distance between the numbers to which the noise is added on the two inputs
-(`comparing`).
+and comparisons. A second run repeats the noisy values of the first run (`replaying`), so its noise
+differs by the distance between the operands on the two inputs, the *shift* (`comparing`).
 
-Words used here:
-
-* a *primitive* is a function that draws noise, and a *draw* is one call of it;
-* a *piece* of noise is one drawn number;
-* an *operand* is a number that noise hides;
-* a *use* adds noise to an operand, or compares noise with an operand;
-* a *coin* is a comparison of a uniform number with a threshold;
-* a *choice* is a coin, or a draw with few outcomes;
-* a *branch* is the code that runs after one combination of outcomes of choices;
-* a *part* is one entry of the output, such as `output[1]`;
-* a *spot* is an instruction of the user's code, and a *moment* is one execution of a spot.
+primitive
+    A function that draws noise, such as `numpy.random.laplace`. A draw is one call of it.
+piece
+    One drawn number of noise, or a sum of drawn numbers. The pieces of a run have ids from 0.
+law
+    The name of the distribution of noise, such as `laplace`, or `unknown`.
+operand
+    The number to which noise is added, or with which noise is compared.
+noisy value
+    The sum operand + factor × noise.
+use
+    An operation that makes or compares a noisy value. Its counterpart is the same operation in
+    the other run of the pair.
+coin
+    A comparison of a uniform number with a threshold.
+choice
+    A coin, or a draw from few outcomes. A branch is one combination of outcomes of choices.
+part
+    An entry of the output, such as `output[1]`; "raises" stands for an exception.
+place
+    A line of the user's code.
+spot
+    An instruction of the user's code.
+moment
+    An event of a run: (kind of the event, spot, number of earlier events of this kind there).
+callers
+    The places or spots from which an event was reached, innermost first.
+which
+    The index of an input: 0 for d1, 1 for d2.
 
 This package needs Python 3.8, the standard library and NumPy, and no other module of dpaudit, since
 it also runs under the Python of an isolated mechanism.

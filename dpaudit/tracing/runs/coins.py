@@ -1,11 +1,9 @@
-"""Compute how much the outputs of a mechanism cost if they depend on random choices and no other
-noise.
+"""Compute the cost of outputs that depend on choices and on no other noise.
 
-A random choice is a coin, the comparison of a uniform number with a threshold, or a draw from few
-outcomes. A *branch* is one combination of outcomes of all random choices of a run. If a mechanism
-has no other noise and few branches, each branch is run once, which gives the exact probability of
-each output on both inputs. Otherwise, a coin explains the difference of two outputs if the outputs
-are equal once the coin has its other outcome in the second run."""
+If a mechanism has few branches and no other noise, each branch is run once, which gives the exact
+probability of each output on both inputs. Otherwise, a choice explains the difference of two
+outputs if they are equal once the choice has its other outcome in the second run.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .noisy_numbers import plain
 from .places import place_of, places_of
-from .replaying import Choice, Draw
-from .running import Missing, same, same_output
-from .values import plain
+from .replaying import Draw, Toss
+from .running import MissingEntry, same, same_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from .noise_log import Recorder
     from .places import Place, Spot
-    from .recording import Recorder
     from .replaying import Entry
     from .running import Coupler, Run
 
@@ -37,10 +35,9 @@ if TYPE_CHECKING:
 
 
 class Decision(NamedTuple):
-    """A random choice in a run: a coin, or a draw from few outcomes.
+    """A choice of a run and its outcome.
 
-    entry: The moment of the choice (instruction, and number of its earlier executions), and the
-        index in an array of choices.
+    entry: The moment of the choice, and its index in an array of choices.
     outcomes: (value, probability) for each possible outcome.
     value: The outcome in this run.
     primitive: The name of the function that makes the choice, or `coin`.
@@ -58,15 +55,14 @@ class Decision(NamedTuple):
 
     @property
     def odds(self) -> float:
-        """The largest probability of an outcome of this choice, divided by the smallest probability
-        above 0; 1 for a fair coin."""
+        """The largest probability of an outcome, divided by the smallest above 0."""
         chances = [chance for _, chance in self.outcomes if chance > 0]
         return max(chances) / min(chances)
 
 
 def decisions(recorder: Recorder) -> list[Decision] | None:
-    """Return the random choices of a run, in order: coins and draws from few outcomes. Return None
-    if the run draws other noise, too, except for integers that seed a random generator."""
+    """Return the choices of a run, in order; None if the run also draws other noise, except for
+    integers that seed a random generator."""
     path: list[Decision] = []
     # If a uniform number is compared several times, each result narrows its possible values. Maps
     # the id of each uniform number to (lower end, upper end) of these values, as shares of its
@@ -88,7 +84,7 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
                 return None
             elif event.law == "uniform" or not seeds.issuperset(np.ravel(event.values).tolist()):
                 uniforms.update(pieces)
-        elif isinstance(event, Choice):
+        elif isinstance(event, Toss):
             coins = list(_coins(event, ranges, listed))
             if any(math.isnan(chance) for coin in coins for _, chance in coin.outcomes):
                 return None
@@ -107,7 +103,7 @@ def _seeds(recorder: Recorder) -> set[int]:
 
 
 def _coins(
-    choice: Choice, ranges: dict[int, tuple[float, float]], listed: set[int]
+    choice: Toss, ranges: dict[int, tuple[float, float]], listed: set[int]
 ) -> Iterator[Decision]:
     """Yield a `Decision` for each coin of a comparison, and narrow the ranges of its numbers."""
     # If a uniform number was compared before, the probability of the outcome is conditional on the
@@ -156,16 +152,13 @@ _MIN_PROBABILITY = 1e-15
 
 
 class Laws(NamedTuple):
-    """The exact probability of each output on both inputs, for a mechanism that makes random
-    choices and draws no other noise.
+    """The exact probability of each output on both inputs, for a mechanism without other noise than
+    choices.
 
-    first: The probability of each output on the first input.
-    second: The probability of each output on the second input, in the same order.
-    place: The line of the random choice with the most unequal odds.
-    primitive: The name of the function that makes the choice on this line; `coin` for a comparison
-        of a uniform number with a threshold.
-    callers: The lines from which this line was reached, innermost first.
-    others: The lines of all other random choices.
+    first, second: The probabilities on either input, of the same outputs in the same order.
+    place: The line of the choice with the most unequal odds.
+    primitive: The name of the function that makes this choice, or `coin`.
+    others: The lines of all other choices.
     """
 
     first: list[float]
@@ -177,15 +170,14 @@ class Laws(NamedTuple):
 
     @property
     def epsilon(self) -> float:
-        """The largest absolute log-ratio of the two probabilities of an output, in nats. It is
-        infinite if some output is possible on only one input."""
+        """The largest absolute log-ratio of the two probabilities of an output, in nats; infinite
+        if some output is possible on only one input."""
         return epsilon(self.first, self.second)
 
 
 def laws_of(coupler: Coupler) -> Laws | None:
-    """Run every combination of outcomes of the discrete random choices, such as coin flips. Return
-    the exact probability of each output on both inputs. Return None if the output depends on other
-    noise, or if there are no choices, or too many combinations."""
+    """Run every branch, and return the exact probability of each output on both inputs; None if the
+    output depends on other noise, or if there are no choices or too many branches."""
     if not any(coupler.run(which).recorder.draws for which in (0, 1)):
         return None
     steps: dict[Spot, tuple[Decision, tuple[Spot, ...]]] = {}
@@ -262,11 +254,7 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
 
 
 def epsilon(first: Any, second: Any) -> float:
-    """Return the largest absolute log-ratio, in nats, of the probabilities of an outcome under two
-    distributions.
-
-    first, second: The probabilities of the same outcomes under each distribution.
-    """
+    """Return the largest absolute log-ratio, in nats, of the probabilities of an outcome."""
     with np.errstate(all="ignore"):
         ratios = np.abs(np.log(np.asarray(first)) - np.log(np.asarray(second)))
     return float(np.max(np.nan_to_num(ratios, nan=0.0, posinf=math.inf), initial=0.0))
@@ -323,15 +311,11 @@ _MAX_SINGLE_CHANGES, _FIRST_CHANGES = 64, 16
 
 
 class Absorbed(NamedTuple):
-    """The random choice that explains why the outputs of a pair of runs differ: if it has its other
+    """The choice that explains why the outputs of a pair of runs differ: if it has its other
     outcome in the second run, both outputs are equal.
 
-    place: The line of the choice.
-    primitive: The name of the function that makes the choice, or `coin` for a comparison of a
-        uniform number with a threshold.
     cost: The largest log-ratio, in nats, of the probabilities of an output on the two inputs; None
         if the output may depend on several choices.
-    callers: The lines from which the choice was reached, innermost first.
     """
 
     place: Place
@@ -341,9 +325,8 @@ class Absorbed(NamedTuple):
 
 
 class Flips:
-    """Searches for the random choice that explains why the outputs of two runs differ: if it had
-    its other outcome in the second run, both outputs would be equal. Choices that explained an
-    earlier pair of runs are tried first."""
+    """Searches for the choice that explains why the outputs of two runs differ. Choices that
+    explained an earlier pair are tried first."""
 
     def __init__(self) -> None:
         self._known: dict[Entry, None] = {}
@@ -353,9 +336,7 @@ class Flips:
         self._single: dict[str, Entry | None] = {}
 
     def absorbed(self, coupler: Coupler, first: Run, second: Run) -> Absorbed | None:
-        """Return the random choice that explains why the outputs differ: if it had its other
-        outcome in the second run, both outputs would be equal. Return None if none of the choices
-        that are tried explains it."""
+        """Return the choice that explains why the outputs differ, if one of those tried does."""
 
         def flipped(flips: Iterable[Flip]) -> Run:
             return coupler.run(1, {entry: value for entry, value, _ in flips}, reference=first)
@@ -413,7 +394,7 @@ def _alone(coupler: Coupler, every: list[Decision], name: str, first: Run) -> En
         outcomes = {decision.entry: decision.value for decision in every}
         outcomes.update((decision.entry, _flipped(decision)) for decision in flipped)
         runs = [coupler.run(which, outcomes, reference=first) for which in (0, 1)]
-        first_value, second_value = (run.parts.get(name, Missing) for run in runs)
+        first_value, second_value = (run.parts.get(name, MissingEntry) for run in runs)
         if isinstance(first_value, (int, float)) and isinstance(second_value, (int, float)):
             return f"{float(second_value) - float(first_value):.9g}"
         return repr(first_value), repr(second_value)
@@ -440,7 +421,7 @@ def _decisive(every: list[Any], changes: Callable[[list[Any]], bool]) -> Any:
 def _differing(first: Run, second: Run) -> Iterator[str]:
     """Yield the names of the entries of the output that differ between two runs."""
     for name, value in first.parts.items():
-        if not same(value, second.parts.get(name, Missing)):
+        if not same(value, second.parts.get(name, MissingEntry)):
             yield name
 
 

@@ -1,5 +1,5 @@
-"""Compare two runs with the same noisy values. Find the numbers to which both runs add noise, the
-entries of the output that differ, and the point at which the runs take different paths."""
+"""Compare two runs with the same noisy values: find the operands, the parts that differ, and the
+point at which the runs take different paths."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .correlated import with_joint_costs
-from .differences import Chosen, Comparison, ControlFlow, Hidden
+from .differences import Chosen, ControlFlow, Hidden, RunDifferences
 from .places import Place, loops_of, place_of, places_of
-from .replaying import OPAQUE, SEED, UNKNOWN, Choice, Draw, Use, aligned, are_certain
-from .running import Missing, briefly, same
+from .replaying import OPAQUE, SEED, UNKNOWN, Draw, Toss, Use, aligned, are_certain
+from .running import MissingEntry, briefly, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from .noise_log import Recorder
     from .places import Line, Spot
-    from .recording import Recorder
     from .replaying import Moment
     from .running import Run
 
@@ -30,13 +30,9 @@ _PICKING = ("choice", "sample", "permutation", "integers", "binomial")
 
 
 def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[tuple[Use, Use]]:
-    """Return pairs of counterparts: (use in the first run, use in the second run). A use is an
-    operation that adds noise to a number, or compares noise with a number. Counterparts are the
-    n-th executions of the same instruction. If the runs execute an instruction a different number
-    of times, `alignment` names the counterparts of its executions instead.
-
-    alignment: As `alignment_of` returns it.
-    """
+    """Return pairs of counterparts: (use in the first run, use in the second run). Counterparts are
+    the n-th executions of the same spot, unless `alignment`, as `alignment_of` returns it, names
+    others."""
     pairs = []
     for second_use in second.uses:
         kind, spot, number = second_use.moment
@@ -53,10 +49,9 @@ def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
 
 
 def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
-    """Match the events of two runs at each instruction where the n-th events of both runs may be no
-    counterparts. Return a mapping from (kind of the event, instruction) to a list with one item for
-    each event of the second run: the index of the matching event of the first run, or None if there
-    is no match.
+    """Match the events of two runs at each spot where the n-th events may be no counterparts.
+    Return a mapping from (kind of the event, spot) to a list that has, for each event of the second
+    run, the index of its counterpart in the first run, or None.
 
     Counterparts have the same callers, and the same iteration of each loop that has equally many
     iterations in both runs.
@@ -183,14 +178,13 @@ def compare(
     delta: float = 0.0,
     constants: Collection[str] = (),
     lost: Collection[Moment] = (),
-) -> Comparison:
-    """Return the differences between two runs. The second run repeats the noisy values of the first
-    run.
+) -> RunDifferences:
+    """Return the differences between two runs, the second of which repeats the noisy values of the
+    first.
 
-    alignment: The matching operations of the two runs, for each instruction that adds or compares
-        noise more often in one run than in the other (see `alignment_of`).
+    alignment: As `alignment_of` returns it.
     delta: The smallest δ of the claim.
-    constants: The names of entries of the output that contain no noise.
+    constants: The parts that contain no noise.
     lost: The draws that are no noise, since they do not reach the output.
     """
     pairs = matched(first.recorder, second.recorder, alignment)
@@ -206,7 +200,7 @@ def compare(
         hidden(released, first_use, second.recorder, second_use) for first_use, second_use in alike
     ]
     noise, cancelled = with_joint_costs((first.recorder, second.recorder), alike, every)
-    return Comparison(
+    return RunDifferences(
         hidden=noise,
         chosen=_chosen(first.recorder, second.recorder, alignment),
         differing=_differing(first, second),
@@ -232,10 +226,7 @@ def compare(
 
 def are_picked(recorder: Recorder, besides: Collection[Moment] = ()) -> bool:
     """Return whether a run draws from a discrete distribution that may pick records of the dataset,
-    such as `choice`.
-
-    besides: Draws that are known to pick no records.
-    """
+    such as `choice`. The draws `besides` are known to pick none."""
     every = (draw for draw in recorder.draws if draw.law in _PICKING)
     return any(draw.moment not in besides for draw in every)
 
@@ -256,7 +247,7 @@ def _chosen(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
     counterparts = _counterparts(second, alignment)
     for choice in first.choices:
         counterpart = counterparts.get(choice.moment)
-        if isinstance(counterpart, Choice) and np.shape(choice.probability) == np.shape(
+        if isinstance(counterpart, Toss) and np.shape(choice.probability) == np.shape(
             counterpart.probability
         ):
             is_free = np.ravel(
@@ -289,8 +280,12 @@ def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
     """Return the entries that differ, by name, as (text in the first run, in the second run)."""
     texts = {}
     for name in {**first.parts, **second.parts}:
-        first_value, second_value = (run.parts.get(name, Missing) for run in (first, second))
-        if first_value is Missing or second_value is Missing or not same(first_value, second_value):
+        first_value, second_value = (run.parts.get(name, MissingEntry) for run in (first, second))
+        if (
+            first_value is MissingEntry
+            or second_value is MissingEntry
+            or not same(first_value, second_value)
+        ):
             texts[name] = (briefly(first_value), briefly(second_value))
     return texts
 
@@ -343,14 +338,7 @@ def unused_draws(recorder: Recorder) -> list[Draw]:
 
 
 def hidden(run: Run, first_use: Use, second: Recorder, second_use: Use) -> Hidden:
-    """Return a `Hidden`, which describes the noise that both runs add to a number, or compare with
-    a number, and this number in each run.
-
-    run: The first run.
-    first_use: The addition or comparison in the first run.
-    second: The records of the second run.
-    second_use: The same addition or comparison in the second run.
-    """
+    """Return the noise of a use of the first run and of its counterpart."""
     recorder = run.recorder
     ids = np.ravel(first_use.ids)
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
@@ -472,9 +460,8 @@ _ROUNDING_OF_OUTPUT = 0.002
 
 
 def are_released(run: Run, use: Use) -> Any:
-    """Return a Boolean array with one entry for each noisy value of a use: whether the output
-    contains this value, or the noisy value of an earlier use of the same noise. The output may
-    contain the value slightly rounded."""
+    """Return a Boolean array that says of each noisy value of a use whether the output contains it
+    up to slight rounding, or contains the noisy value of an earlier use of the same noise."""
     recorder, numbers = run.recorder, _numbers(run)
     is_released = np.zeros(np.size(use.value), dtype=bool)
     at: Use | None = use
@@ -488,10 +475,9 @@ def are_released(run: Run, use: Use) -> Any:
 
 
 def significant(run: Run) -> set[int]:
-    """Return the `id` of each use that must be compared with another run. Operations may form a
-    chain: each takes the noisy value that the operation before returned. In a chain, the last
-    operation must be compared, and so must each earlier operation whose result the output
-    contains."""
+    """Return the `id` of each use that must be compared with another run. In a chain, in which each
+    use takes the noisy value of the use before, these are the last use, and each earlier use whose
+    noisy value the output contains."""
     uses, numbers = run.recorder.uses, _numbers(run)
     gone_on = {use.previous for use in uses if use.previous is not None} | run.recorder.joined
     among = {
@@ -538,8 +524,8 @@ def _are_same(
 
 
 def rescaled(first: Run, second: Run, alignment: dict[Any, Any]) -> Iterator[Spot]:
-    """Yield the instructions that give noise that is not added to a number, is in the output of the
-    first run, and has another scale in the second run."""
+    """Yield the spots of noise without operand that is in the output of the first run, and has
+    another scale in the second run."""
     numbers = _numbers(first)
     first_recorder, second_recorder = (run.recorder for run in (first, second))
     counterparts = _counterparts(second_recorder, alignment)
@@ -610,13 +596,11 @@ _TAILS: dict[str, Callable[[float], float]] = {
 def twice(
     run: Run, pairs: list[tuple[Use, Use]], delta: float = 0.0
 ) -> list[tuple[Place, Place, Place]]:
-    """Find noise that is used twice (added to a number, or compared with it), where the two numbers
-    change by different amounts from the first run to the second. The noise cancels in the
-    difference of the two noisy values, so this difference shows data without noise. Return a list
-    of (line of the draw, line of one use, line of the other use).
+    """Find noise with two uses whose operands change by different amounts from run to run. The
+    noise cancels in the difference of the two noisy values, which shows data without noise. Return
+    a list of (line of the draw, line of one use, line of the other use).
 
-    run: The first run.
-    pairs: The uses of noise in the first run, each with its counterpart in the second run.
+    pairs: As `matched` returns them.
     delta: A comparison of noise with a bound, as in `max(noise, -20)`, shows nothing if the noise
         exceeds the bound with at most this probability.
     """
@@ -697,14 +681,8 @@ def _shows_both(run: Run, earlier: Use, later: Use) -> bool:
 
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
-    """Yield the instructions at which the program combines a noisy value with data a second time.
-    There, the difference between the operands of the two runs is not the same as at the previous
-    use of the same noise.
-
-    first, second: The records of both runs.
-    pairs: The additions and comparisons of noise in the first run, each with its counterpart in the
-        second run.
-    """
+    """Yield the spots at which the program combines a noisy value with data a second time: the
+    shift is not the same as at the previous use of the same noise. `matched` returns the pairs."""
     for first_use, second_use in pairs:
         if first_use.previous is None or second_use.previous is None:
             continue
@@ -726,10 +704,9 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
 
 
 def needed_changes(first_use: Use, second_use: Use) -> Any:
-    """Return by how much the noise must change from the first run to the second for an equal sum of
-    noise and operand: (operand in the first run - operand in the second run) / factor. The operand
-    is the number to which the noise, times the factor, is added. Infinite and undefined results are
-    replaced by 0. Return None if the operands have different shapes."""
+    """Return by how much the noise must change from the first use to the second for an equal noisy
+    value: (first operand - second operand) / factor. Infinite and undefined results are replaced by
+    0. Return None if the operands have different shapes."""
     if np.shape(first_use.operand) != np.shape(second_use.operand):
         return None
     with np.errstate(all="ignore"):
@@ -740,9 +717,11 @@ def needed_changes(first_use: Use, second_use: Use) -> Any:
 
 def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
     """Return the point at which two runs take different paths through the code; None if the paths
-    are equal. If some lines are executed by one run only, return the point before the last group of
-    successive such lines. If both runs execute the same lines, return the first point at which
-    their order differs."""
+    are equal.
+
+    If only one run executes some lines, it is the point before the last group of successive such
+    lines. If both runs execute the same lines, it is the first point at which their order differs.
+    """
     if first.lines == second.lines:
         return None
     first_lines, second_lines = _without_repeats(first.lines), _without_repeats(second.lines)

@@ -1,11 +1,10 @@
-"""Compute the joint cost of noisy values that share normal noise.
+"""Compute the joint cost of noisy values that share normal noise, such as the weights after each
+step of a training, which contain the noise of all earlier steps.
 
-An example are the weights after each step of a training: the noise of the first step is in the
-weights of all later steps. The sum of the costs of the single weights counts this noise again. The
-noisy values of a run are linear in its drawn numbers: value = operand + Σ factor × drawn number. So
-they have a joint normal distribution. The Gram-Schmidt process splits each value into a part that
-the earlier values fix, and a new part, which is independent of them. The squares of μ of all new
-parts add up to the square of the exact μ of all values together.
+The noisy values of a run are linear in its drawn numbers: value = operand + Σ factor × drawn
+number. So they have a joint normal distribution. The Gram-Schmidt process splits each value into a
+part that the earlier values fix, and a new part, which is independent of them. The squares of μ of
+all new parts add up to the square of the exact μ of all values together.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .differences import Hidden
-    from .recording import Recorder
+    from .noise_log import Recorder
     from .replaying import Use
 
 # Spacing of floats near 1: of float64, and of float32.
@@ -39,8 +38,8 @@ _MAX_VALUES = 500
 class _Value(NamedTuple):
     """A noisy value.
 
-    which: The index of the operation that makes the value.
-    position: The index of the value among the values of this operation.
+    which: The index of the use that makes the value.
+    position: The index of the value among the values of this use.
     change: The difference of the operands of the two runs.
     factors: Maps the ids of drawn numbers to their factors in the value, times their scales.
     rounding: The relative rounding error of the factors.
@@ -62,14 +61,9 @@ def with_joint_costs(
     pairs: Sequence[tuple[Use, Use]],
     hidden: Sequence[Hidden],
 ) -> tuple[list[Hidden], list[tuple[Place, Place, Place]]]:
-    """Return (hidden, twice). `hidden` is a copy of the argument with the field `joint`. `twice`
-    has (line of the draw, line of one addition, line of another addition) for changes that the
-    output shows without noise.
-
-    recorders: The records of the first and of the second run.
-    pairs: The additions of noise in the first run, each with its counterpart in the second run.
-    hidden: What `comparing.hidden` returns for each of these pairs.
-    """
+    """Return (hidden, twice): `hidden`, as `comparing.hidden` returns it for each pair of
+    additions, with its field `joint`, and (line of the draw, line of one addition, line of another
+    addition) for changes that the output shows without noise."""
     first = recorders[0]
     joint = [[math.nan] * len(noise.pieces) for noise in hidden]
     twice: list[tuple[Place, Place, Place]] = []

@@ -1,8 +1,9 @@
 """Run a mechanism on d1 and on d2 with the same noisy values, and explain how the outputs differ.
-This is done for several seeds, with d1 first and with d2 first. A difference may come from noise
-that is added to different numbers, or from a random choice. If the records of the two runs show
-neither, further runs with other noise examine the difference. `written` and `read` send the results
-from one process to another."""
+
+This is done for several seeds, with d1 first and with d2 first. If the records of a pair explain
+the difference neither by a shift nor by a choice, further runs with other noise examine it.
+`written` and `read` send the results from one process to another.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ import numpy as np
 
 from .coins import Absorbed, Flips, Laws, laws_of
 from .comparing import alignment_of, are_picked, compare, may_be_constant, rescaled
-from .differences import Chosen, Comparison, ControlFlow, Coupled, Hidden, ThresholdLeak
+from .differences import Chosen, ControlFlow, Coupled, Hidden, RunDifferences, ThresholdLeak
 from .effects import Effects, by_effect, by_range, lost_fills, noise_alone
+from .noise_log import Recorder
 from .one_sided import (
     FreeRuns,
     OnRareBranch,
@@ -29,7 +31,6 @@ from .one_sided import (
 )
 from .patching import generators_kept
 from .places import Place, place_of
-from .recording import Recorder
 from .replaying import OPAQUE, Draw, TooLong, Use
 from .running import Coupler, Run, Subject, rarely_collecting, run, same_output
 
@@ -56,23 +57,18 @@ _MIN_COUNTED_PROBABILITY = 0.1
 
 
 class Runs(NamedTuple):
-    """All pairs of runs of a mechanism on d1 and d2. A primitive is a function that draws noise,
-    such as `numpy.random.laplace`. A coin is a comparison of a uniform number with a threshold.
+    """All pairs of runs of a mechanism on d1 and d2.
 
-    coupled: The pairs of runs on d1 and d2 with the same noise.
-    draws: The number of calls of primitives in the first run on d1.
+    draws: The number of draws in the first run on d1.
     keeps_state: Whether a second run on d1 with the same noise differs from the first run.
     constant_seeds: (line, function, seed) for each generator that gets the same seed in every run.
-    not_understood: (line, function) for each function that draws noise with an unknown
-        distribution.
+    not_understood: (line, function) for each draw with an unknown law.
     uncalled: The names of the primitives declared by the user that no run on d1 called.
     over: The reason why some runs were not made; None if all runs were made.
-    laws: The probability of each output on d1 and on d2, if a few coins are the only noise; else
-        None.
-    selected: The values that only one input gives, for entries of the output that noise selects
-        but does not hide, such as the exact count of the winner of a noisy maximum.
-    rare: The values that only one input gives, and only after an unlikely outcome of a coin or of a
-        choice.
+    laws: The probability of each output on d1 and on d2, if a few coins are the only noise.
+    selected: The values that only one input gives, for parts that noise selects but does not hide,
+        such as the exact count of the winner of a noisy maximum.
+    rare: The values that only one input gives, and only after an unlikely outcome of a choice.
     inside_libraries: The names of the functions of libraries that draw noise in compiled code.
     """
 
@@ -99,13 +95,9 @@ class Runs(NamedTuple):
 @generators_kept()
 @rarely_collecting()
 def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = None) -> Runs:
-    """Run a mechanism on two inputs with the same noise, and return all pairs of runs.
-
-    seeds: The number of seeds. Each seed gives two pairs of runs. In the first pair, the mechanism
-    runs on d1, then on d2 with the noise of the run on d1. In the second pair, the mechanism runs
-    on d2, then on d1 with the noise of the run on d2.
-    begun: The first run on d1, with seed 0, if it was made already; None to make it here.
-    """
+    """Run a mechanism on two inputs with the same noise, and return all pairs of runs. Each seed
+    gives a pair that begins with d1, and one that begins with d2. `begun` is the first run on d1,
+    with seed 0, if it was made already."""
     coupled: list[Coupled] = []
     every: list[Run] = []
     pairs = _Pairs(Coupler(subject, (d1, d2)))
@@ -153,9 +145,8 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
 
 
 def beginning(subject: Subject, dataset: Any) -> Run:
-    """Return the first run on a dataset, with seed 0. If the run imports modules, make a second run
-    and return that one: the random functions of these modules are recorded only from the second run
-    on."""
+    """Return the first run on a dataset, with seed 0. If it imports modules, return a second run:
+    the random functions of these modules are recorded only from then on."""
     modules = len(sys.modules)
     first = run(subject, dataset, 0)
     return first if len(sys.modules) == modules else run(subject, dataset, 0)
@@ -166,10 +157,9 @@ class _Pairs:
 
     A program may combine a noisy value with the data a second time, such as in a sum of squares
     around a noisy mean. The noise of the value then seems to hide the data in this second use, too.
-    To check this, the pair is run again with a plain number in place of the noisy value: the value
-    is *severed* from its noise. If the outputs of both runs of this *adaptive* pair are equal,
-    other noise hides the data in the second use, and the adaptive pairs replace the first pairs.
-    Otherwise the adaptive pairs are dropped.
+    To check this, an *adaptive* pair is run with the value *severed* from its noise: a plain number
+    in its place. If its outputs are equal, other noise hides the data in the second use, and the
+    adaptive pairs replace the first pairs. Otherwise the adaptive pairs are dropped.
     """
 
     def __init__(self, coupler: Coupler) -> None:
@@ -269,7 +259,7 @@ class _Pairs:
         return pair
 
 
-def _with_effects(comparison: Comparison, effects: Effects, first: Run) -> Comparison:
+def _with_effects(comparison: RunDifferences, effects: Effects, first: Run) -> RunDifferences:
     """Return the comparison with `Effects.hidden`, and without the choices of their signs."""
     # An inverse distribution function may compare a uniform number with a threshold, such as 1/2,
     # which looks like a random choice of the program.
@@ -374,7 +364,7 @@ def _inside_libraries(firsts: list[Run]) -> tuple[str, ...]:
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Runs, Coupled, Absorbed, Comparison, Hidden, Chosen, ControlFlow, Place, Laws),
+        *(Runs, Coupled, Absorbed, RunDifferences, Hidden, Chosen, ControlFlow, Place, Laws),
         *(ThresholdLeak, Selected, OnRareBranch),
     )
 }
@@ -386,13 +376,12 @@ _SHOWN_ENTRIES, _SHOWN_CHARACTERS = 64, 200
 
 def written(runs: Runs) -> bytes:
     """Return the results as JSON in UTF-8. A named tuple becomes {class name: [fields]}, such as
-    {"Place": ["a.py", 3, "x + y", "f"]}. A tuple becomes {"tuple": [items]}."""
+    {"Place": ["a.py", 3, "x + y", "f"]}; a tuple becomes {"tuple": [items]}."""
     return json.dumps(_plain(runs)).encode()
 
 
 def read(data: bytes) -> Runs:
-    """Return the results that `written` encoded as JSON. Raises ValueError if the data are
-    malformed."""
+    """Return the results that `written` encoded. Raises ValueError if the data are malformed."""
     try:
         runs = _decoded(json.loads(data))
     except (TypeError, KeyError, RecursionError) as error:

@@ -1,14 +1,6 @@
-"""Find noise that the output shows only indirectly: a uniform number that the program turns into
-noise with an inverse distribution function.
-
-`by_effect` repeats the run on the second input with other values of the uniform number, until the
-output equals the output of the first input.
-
-`noise_alone` finds noise that hides a number, and that the output also shows. `by_range` finds out
-whether the output contains the sum of a uniform number and another number. `is_decided` finds
-out whether noise decides a value: whether each input, with rare values of the noise, gives a value
-that the other input gave.
-"""
+"""Find noise that the output shows only indirectly, such as a uniform number that the program turns
+into noise with an inverse distribution function. The output is computed again on the second input
+with other values of the noise, until it equals the output of the first input."""
 
 from __future__ import annotations
 
@@ -23,14 +15,14 @@ import numpy as np
 from .comparing import are_released, matched, needed_changes, unused_draws
 from .differences import Hidden
 from .places import place_of
-from .running import Missing, briefly, same, same_output
+from .running import MissingEntry, briefly, same, same_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .differences import Comparison
+    from .differences import RunDifferences
+    from .noise_log import Recorder
     from .places import Place, Spot
-    from .recording import Recorder
     from .replaying import Draw, Entry, Moment
     from .running import Coupler, Run
 
@@ -78,10 +70,9 @@ _MIN_CHANGE_SPACINGS = 1e6
 class Effects(NamedTuple):
     """The uniform numbers that hide the differences between the outputs of two runs.
 
-    hidden: The record of one such number for each entry that differs; empty if some entry has no
-        such number.
-    decisions: The random choices whose outcomes, such as the sign of the noise, are a part of the
-        costs in `hidden`.
+    hidden: One such number for each part that differs; empty if some part has no such number.
+    decisions: The choices, such as the sign of the noise, that are included in the costs in
+        `hidden`.
     """
 
     hidden: list[Hidden]
@@ -89,10 +80,9 @@ class Effects(NamedTuple):
 
 
 def by_effect(coupler: Coupler, first: Run, second: Run) -> Effects:
-    """For each entry of the output that differs between two runs, find one uniform drawn number
-    that can explain the difference: the entry depends on no other uniform number; and with another
-    value of this number, a run on the second input gives the entry of the first run. The entry may
-    also depend on random choices with few outcomes, such as the sign of the noise."""
+    """Find, for each part that differs between two runs, the one uniform number that can explain
+    the difference: the part depends on no other uniform number, and with another value of it the
+    second input gives the part of the first run. The part may also depend on choices."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     entries = [run.parts.get(name) for name in names for run in (first, second)]
     pieces = list(islice(_pieces(second), _MAX_PIECES + 1))
@@ -144,11 +134,11 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> Effects:
 
 def _effects_of_all(
     run_with: Callable[..., Run],
-    pieces: list[_Piece],
+    pieces: list[_DrawnNumber],
     recorder: Recorder,
     names: list[str],
     is_moved: Callable[..., bool],
-) -> tuple[list[Run], list[tuple[_Decision, list[tuple[Run, int]]]]]:
+) -> tuple[list[Run], list[tuple[_ChoiceOdds, list[tuple[Run, int]]]]]:
     """Return the runs with other values of the drawn numbers, and of the random choices."""
     every = _decisions(recorder)
     # A number counts as the outcome of its comparison with another number if it has no other
@@ -176,7 +166,7 @@ def _effects_of_all(
     return moved, list(zip(decisions, flipped))
 
 
-class _Decision(NamedTuple):
+class _ChoiceOdds(NamedTuple):
     """A random choice with few outcomes: (value, probability) for each of them."""
 
     entry: Entry
@@ -185,25 +175,27 @@ class _Decision(NamedTuple):
     ids: tuple[int, ...] = ()
 
 
-def _decisions(recorder: Recorder) -> list[_Decision]:
+def _decisions(recorder: Recorder) -> list[_ChoiceOdds]:
     """Return the coins and choices of a run; an empty list if there are too many."""
-    decisions: list[_Decision] = []
+    decisions: list[_ChoiceOdds] = []
     for coin in recorder.choices:
         every = (np.ravel(column).tolist() for column in (coin.values, coin.probability, coin.ids))
         for index, (value, p, number) in enumerate(zip(*every)):
             if 0 < p < 1:
                 coins = (True, p), (False, 1 - p)
-                decisions.append(_Decision((coin.moment, index), value, coins, (number,)))
+                decisions.append(_ChoiceOdds((coin.moment, index), value, coins, (number,)))
     for draw in recorder.draws:
         for index, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
             law = tuple((outcome, p) for outcome, p in draw.outcomes or () if p > 0)
-            decisions.append(_Decision((draw.moment, index), value, law))
+            decisions.append(_ChoiceOdds((draw.moment, index), value, law))
     return (
         decisions if sum(len(decision.outcomes) for decision in decisions) <= _MAX_OUTCOMES else []
     )
 
 
-def _held(decisions: list[_Decision], piece: _Piece, recorder: Recorder) -> dict[Entry, Any]:
+def _held(
+    decisions: list[_ChoiceOdds], piece: _DrawnNumber, recorder: Recorder
+) -> dict[Entry, Any]:
     """Return the outcomes, as they are, of the comparisons of a drawn number."""
     number = piece.draw.first + piece.position
     return {
@@ -213,7 +205,7 @@ def _held(decisions: list[_Decision], piece: _Piece, recorder: Recorder) -> dict
     }
 
 
-def _ways(decisions: list[_Decision]) -> list[tuple[dict[Entry, Any], float]]:
+def _ways(decisions: list[_ChoiceOdds]) -> list[tuple[dict[Entry, Any], float]]:
     """Return (outcomes, probability) of each combination, or the present one if there are many."""
     count = math.prod(len(decision.outcomes) for decision in decisions)
     present = {decision.entry: decision.value for decision in decisions}
@@ -257,14 +249,14 @@ _CONFIRMING_SEED, _CONFIRMING_RUNS = 3_000, 24
 
 
 def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place, Place, str], ...]:
-    """Find noise that hides a change of a released value, and on which another entry of the output
-    depends, too: both together show the value without noise. Return (line of the draw, line of the
-    addition, name of the entry) for the first such noise.
+    """Find noise that hides a change of a released value, and on which another part depends, too:
+    both together show the value without noise. Return (line of the draw, line of the addition,
+    part) for the first such noise.
 
     An equal noisy value for the second input needs other noise, by the change of the value. A run
-    that has this noise, and repeats the noisy values, gives another value of an entry that depends
-    on the noise in another way. The entry depends on this noise alone if new values of all other
-    noise leave it unchanged.
+    that has this noise, and repeats the noisy values, gives another value of a part that depends on
+    the noise in another way. The part depends on this noise alone if new values of all other noise
+    leave it unchanged.
     """
     noisy = {number for use in first.recorder.uses for number in np.ravel(use.value).tolist()}
     every = [
@@ -293,9 +285,8 @@ def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place,
 
 
 def lost_fills(coupler: Coupler, first: Run) -> frozenset[Moment]:
-    """Return the draws of the first run on d1 that fill memory in place and do not reach the
-    output: with other drawn numbers, a run gives the same output. First weights that a program
-    overwrites are an example."""
+    """Return the draws of the first run that fill memory in place and do not reach the output, such
+    as first weights that a program overwrites."""
     fills: dict[Spot, dict[Entry, float]] = {}
     unused = {draw.moment for draw in unused_draws(first.recorder) if draw.is_fill}
     for piece in _pieces(first) if unused else ():
@@ -343,17 +334,14 @@ def _moved(coupler: Coupler, first: Run, second: Run) -> dict[Spot, tuple[dict[E
 
 
 def _is_equal(name: str, first: Run, second: Run) -> bool:
-    return same(first.parts.get(name, Missing), second.parts.get(name, Missing))
+    return same(first.parts.get(name, MissingEntry), second.parts.get(name, MissingEntry))
 
 
-class _Piece(NamedTuple):
+class _DrawnNumber(NamedTuple):
     """A number that a run draws.
 
-    draw: The record of the call that draws it.
-    position: The index of the number among the numbers of this call.
-    value: The number.
-    ends: The lower and upper end of its range if the number is uniform; None for another
-        distribution.
+    position: Its index among the numbers of its draw.
+    ends: The ends of its range if it is uniform; None for another distribution.
     """
 
     draw: Draw
@@ -381,7 +369,7 @@ def _at(
 
 
 def _hidden(
-    first: Run, second: Run, name: str, piece: _Piece, densities: Sequence[_Slope | None]
+    first: Run, second: Run, name: str, piece: _DrawnNumber, densities: Sequence[_Slope | None]
 ) -> Hidden:
     """Return the record of a uniform number that hides the difference of one entry."""
     draw = piece.draw
@@ -413,8 +401,8 @@ def _hidden(
     )
 
 
-def _pieces(second: Run) -> Iterator[_Piece]:
-    """Yield a `_Piece` for each float that a run draws."""
+def _pieces(second: Run) -> Iterator[_DrawnNumber]:
+    """Yield a `_DrawnNumber` for each float that a run draws."""
     for draw in second.recorder.draws:
         if draw.values is not None and np.asarray(draw.values).dtype.kind == "f":
             shape = np.shape(draw.values)
@@ -424,17 +412,15 @@ def _pieces(second: Run) -> Iterator[_Piece]:
                 ends = None
                 if draw.law == "uniform" and width[index] > 0:
                     ends = float(low[index]), float(low[index] + width[index])
-                yield _Piece(draw, index, float(value), ends)
+                yield _DrawnNumber(draw, index, float(value), ends)
 
 
 class _Wanted(NamedTuple):
-    """A search for a value of a uniform number: with this value, the second input gives an entry of
-    the first run's output.
+    """A search for a value of a uniform number with which the second input gives a part of the
+    first run.
 
-    at: A function from a value of the uniform number and the index of an input (0 or 1) to a run on
-        this input, in which the uniform number has this value.
-    name: The name of the entry, such as `output[1]`.
-    values: The entry in the runs on the first and on the second input with the same noise.
+    at: Maps a value of the uniform number, and the index of an input, to a run with this value.
+    values: The part in the runs on the first and on the second input with the same noise.
     ends: The lower and upper end of the range of the uniform number.
     """
 
@@ -514,8 +500,7 @@ class _Wanted(NamedTuple):
 
 
 class _Slope(NamedTuple):
-    """A derivative of the output with respect to a uniform number, or a density, and its largest
-    relative error."""
+    """A derivative by a uniform number, or a density, and its largest relative error."""
 
     value: float
     error: float
@@ -536,15 +521,13 @@ def _part(run: Run, name: str) -> float | None:
 _END_SHARE = 1e-6
 
 
-def by_range(coupler: Coupler, comparison: Comparison, first: Run) -> Comparison:
+def by_range(coupler: Coupler, comparison: RunDifferences, first: Run) -> RunDifferences:
     """Return the comparison of two runs with corrected values of `released` for uniform noise.
-    `released` says whether the output contains the sum of noise and a number. In one run, it may
-    contain the sum by chance, although the program computes, say, the sum modulo another number. So
-    each uniform number is set to a value near the lower end of its range, then near the upper end,
-    in runs on both inputs. `released` remains true only if the output of all four runs contains the
-    sum.
 
-    first: The first of the two runs.
+    One run may contain a noisy value by chance, although the program computes, say, the sum modulo
+    another number. So each uniform number is set near the lower and near the upper end of its
+    range, in runs on both inputs. `released` stays true only if all four outputs contain the noisy
+    value.
     """
     hidden = [
         noise._replace(released=[False] * len(noise.released))
@@ -617,14 +600,12 @@ def is_decided(
     rare: Callable[[int], Sequence[Run] | None],
     valued: Callable[[Run], Any],
 ) -> bool:
-    """Return whether a value that is constant in the runs of an input may depend on noise.
-
-    The result is True if, in runs with rare noise, each input gives a value that the other input
-    gave in its earlier runs. It is also True if there are too many such runs to make them.
+    """Return whether a value that is constant in the runs of an input may depend on noise: in runs
+    with rare noise, each input gives a value that the other input gave, or there are too many such
+    runs to make them.
 
     runs: The earlier runs on d1 and on d2.
-    rare: A function from the index of an input to the runs that `rare_runs` returns.
-    valued: A function from a run to its value.
+    rare: Maps the index of an input to the runs that `rare_runs` returns.
     """
     for which in (0, 1):
         wanted = [valued(run) for run in runs[1 - which]]
@@ -637,14 +618,11 @@ def is_decided(
 
 
 def rare_runs(coupler: Coupler, which: int, first: Run) -> list[Run] | None:
-    """Return further runs on an input, in which noise has values that it rarely has. None if a run
-    can have too many other outcomes of random choices (coins, dice) to make a run for each.
+    """Return further runs on an input, in which noise has values that it rarely has; None if this
+    needs too many runs. Either one choice or all choices have another outcome; or numbers that are
+    compared are set to the quantiles for 10⁻⁴ or 1 - 10⁻⁴ of their distributions.
 
-    In each of these runs, either one random choice has another outcome, or all of them have; or
-    numbers that are compared are set to the quantiles for 10⁻⁴ or 1 - 10⁻⁴ of their distributions.
-
-    which: The index of the input.
-    first: A run on this input with the coupler's seed, which the further runs have, too.
+    first: A run on this input with the seed of the coupler.
     """
     settings = list(islice(_other_outcomes(first.recorder), _MAX_OUTCOMES + 1))
     if len(settings) > _MAX_OUTCOMES:

@@ -1,7 +1,9 @@
-"""Find values that one of the two inputs gives, and the other input never gives. Noise may select
-such a value without hiding it, such as the exact count of the winner of a noisy maximum. The value
-may occur only after an unlikely random choice, or, as a rare key of a noisy histogram, only if
-noise passes a threshold."""
+"""Find values that one of the two inputs gives, and the other input never gives.
+
+Noise may select such a value without hiding it, such as the exact count of the winner of a noisy
+maximum. The value may occur only on an unlikely branch or, as a rare key of a noisy histogram, only
+if noise passes a threshold.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,15 @@ import numpy as np
 from .differences import ThresholdLeak
 from .effects import is_decided, rare_runs
 from .places import place_of
-from .replaying import Choice, TooLong
-from .running import Missing, briefly, same, same_output
+from .replaying import TooLong, Toss
+from .running import MissingEntry, briefly, same, same_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .differences import Coupled
+    from .noise_log import Recorder
     from .places import Place, Spot
-    from .recording import Recorder
     from .replaying import Draw, Entry, Moment, Use
     from .running import Coupler, Run
 
@@ -75,21 +77,17 @@ _MAX_PAIRED_ENTRIES = 8
 
 
 class Selected(NamedTuple):
-    """A value of an entry of the output that only one of the two inputs gives, or an exception that
-    only one input raises, although both runs have the same noisy values.
+    """A value of a part, or an exception, that only one of the two inputs gives, although both runs
+    have the same noisy values.
 
-    part: The name of the entry of the output, such as `output[1]`, or the names of two entries;
-        "raises" for an exception.
-    which: The index of the input that gives the value: 0 for d1, 1 for d2.
-    value: The value as text.
-    other: The value, as text, that the other input gives with the same noise.
-    often: The number of runs on input `which`, with independent noise, that give the value. No run
-        on the other input gives it.
-    runs: The number of runs on each input, with independent noise, in which the value is counted;
-        the first runs, which chose the value, are left out.
+    part: One part, or two parts.
+    value, other: The value, and what the other input gives with the same noise, as text.
+    often: The number of runs on this input, with independent noise, that give the value. No run on
+        the other input gives it.
+    runs: The number of runs on each input, without the first runs, which chose the value.
     error: The type, the message and the line of the exception; None for a value.
     place: The last line of the user's code that the run executes; None if it is unknown.
-    is_known: Whether all noise has a known distribution. If not, only `often` is evidence.
+    is_known: Whether all noise has a known law. If not, only `often` is evidence.
     tried: The number of values that were counted in the same runs.
     """
 
@@ -106,14 +104,12 @@ class Selected(NamedTuple):
 
     @property
     def level(self) -> float:
-        """Error probability of each confidence bound on how often the value occurs. All values that
-        were counted share it."""
+        """Error probability of each confidence bound on the frequency of the value."""
         return _CHECK_ALPHA / self.tried
 
 
 class FreeRuns:
-    """Runs on both inputs with independent noise. They show which entries of the output contain
-    noise. The runs are made when they are first needed."""
+    """Runs with independent noise, made when first needed, which show the parts with noise."""
 
     def __init__(self, coupler: Coupler) -> None:
         self._coupler = coupler._replace(seed=_FIRST_SEED, alignment=None)
@@ -121,8 +117,7 @@ class FreeRuns:
         self._rare: dict[int, list[Run] | None] = {}
 
     def both(self) -> tuple[list[Run], list[Run]]:
-        """Return (runs on d1, runs on d2) with independent noise. The first call makes 24 runs on
-        each input; the lists also hold the runs that `growing` has added."""
+        """Return (runs on d1, runs on d2): 24 each, and those that `growing` has added."""
         if self._runs is None:
             seeds = range(_FIRST_SEED, _FIRST_SEED + _FIRST_RUNS)
             runs = [[self._coupler.run(which, seed=seed) for seed in seeds] for which in (0, 1)]
@@ -130,8 +125,7 @@ class FreeRuns:
         return self._runs
 
     def growing(self) -> Iterator[tuple[list[Run], list[Run]]]:
-        """Yield (runs on d1, runs on d2) again and again, for 5 seconds. Each time, both lists have
-        grown by one run."""
+        """Yield (runs on d1, runs on d2) for 5 s, each time with one more run on each input."""
         hastened = self._coupler.hastened(_COUNTING_SECONDS)
         with suppress(TooLong):
             all_runs = self.both()
@@ -144,36 +138,25 @@ class FreeRuns:
                     runs.append(run)
 
     def constants(self, which: int) -> set[str]:
-        """Return the names of the entries of the output that have the same value in all runs with
-        independent noise on an input.
-
-        which: The index of the input: 0 for d1, 1 for d2.
-        """
+        """Return the parts that have the same value in all runs on an input."""
         first, *other_runs = self.both()[which]
         return {
             name
             for name, value in first.parts.items()
-            if all(same(value, run.parts.get(name, Missing)) for run in other_runs)
+            if all(same(value, run.parts.get(name, MissingEntry)) for run in other_runs)
         }
 
     def is_bare(self, name: str) -> bool:
-        """Return whether an entry of the output contains no noise: all runs on one input give the
-        same value of the entry, and no run on the other input gives this value. Still, return False
-        if, on each input, a further run with rare values of the noise gives a value that the other
-        input gave.
-
-        name: The name of the entry, such as `output[1]`; "raises" for whether the run raises an
-            exception.
-        """
+        """Return whether a part contains no noise: all runs on one input give the same value, which
+        no run on the other input gives, unless rare noise gives each input a value of the other."""
 
         def valued(run: Run) -> Any:
-            return run.error is not None if name == "raises" else run.parts.get(name, Missing)
+            return run.error is not None if name == "raises" else run.parts.get(name, MissingEntry)
 
         return self._is_fixed(valued)
 
     def is_drawn_by_one(self) -> bool:
-        """Return whether the numbers of draws at the instructions differ between the inputs,
-        whatever the noise."""
+        """Return whether the numbers of draws differ between inputs, whatever the noise."""
 
         def valued(run: Run) -> Any:
             return Counter((d.moment[1], d.callers, d.size) for d in run.recorder.draws)
@@ -181,13 +164,14 @@ class FreeRuns:
         return self._is_fixed(valued)
 
     def impossible(self, name: str) -> tuple[int, int]:
-        """Return (count, number of runs) for the runs on one input in which an entry of the output
-        has a value that the other input cannot give, since the entry is there a uniform number with
-        another range. The count is 0 if the entry is no uniform number on either input."""
+        """Return (count, number of runs) for the runs on one input in which a part has a value that
+        the other input cannot give, since the part is there a uniform number with another range.
+        The count is 0 if the part is no uniform number on either input."""
         all_runs = self.both()
         for which in (0, 1):
             every = [
-                (run.parts.get(name, Missing), _uniform_numbers(run)) for run in all_runs[which]
+                (run.parts.get(name, MissingEntry), _uniform_numbers(run))
+                for run in all_runs[which]
             ]
             for entry, (_, ends) in every[0][1].items():
                 numbers_drawn = [(value, numbers.get(entry)) for value, numbers in every]
@@ -195,7 +179,7 @@ class FreeRuns:
                     number and number[1] == ends and same(value, number[0])
                     for value, number in numbers_drawn
                 ):
-                    values = [run.parts.get(name, Missing) for run in all_runs[1 - which]]
+                    values = [run.parts.get(name, MissingEntry) for run in all_runs[1 - which]]
                     return sum(not _is_within(value, ends) for value in values), len(values)
         return 0, len(all_runs[0])
 
@@ -217,12 +201,7 @@ class FreeRuns:
         return self._rare[which]
 
     def is_never(self, which: int, name: str) -> bool:
-        """Return whether a name occurs in no run with independent noise on an input. It occurs in a
-        run if the output has an entry of this name, such as `output['a']`, or contains the name as
-        a text.
-
-        which: The index of the input: 0 for d1, 1 for d2.
-        """
+        """Return whether no run on an input has a part, or a text, of this name."""
         return not any(name in marks(run) for run in self.both()[which])
 
 
@@ -250,12 +229,9 @@ def selected(
     """Return the output values that occur with one input, but in no run with independent noise on
     the other input.
 
-    pairs: Pairs of runs on d1 and d2 with the same noise. Only the values of output entries that
-        contain noise, and that differ in a pair, are examined.
-    runs: Runs on each input with independent noise, in which the occurrences of a value are
-        counted. Runs are added until the counts are large enough.
-    claim: The points (ε, δ) of the privacy claim. Counting stops when the counts refute one of
-        them.
+    pairs: The pairs whose parts are examined, if they contain noise and differ.
+    runs: The runs in which a value is counted, until the counts are large enough.
+    claim: The points (ε, δ) of the claim. Counting stops when the counts refute one of them.
     """
     differing = [pair for pair in pairs if pair.noised]
     candidates: list[Selected] | None = None
@@ -335,11 +311,7 @@ def _turned(free: Free, which: int) -> Free:
 
 
 def texts_of(pair: Coupled, part: tuple[str, ...]) -> tuple[str | None, str | None]:
-    """Return (value on d1, value on d2), as texts, of one or two entries of the output in a pair of
-    runs.
-
-    part: The names of the entries, such as `output[1]`; "raises" for an exception.
-    """
+    """Return (value on d1, value on d2), as texts, of one or two parts in a pair of runs."""
     if part == _RAISES:
         texts = tuple(None if error is None else part[0] for error in pair.comparison.errors)
     else:
@@ -360,11 +332,8 @@ def text_of(run: Run, part: tuple[str, ...]) -> str | None:
 def values_together(
     first: Run, second: Run, noised: Sequence[str]
 ) -> dict[tuple[str, ...], tuple[str, str]]:
-    """Return a mapping from the names of two entries of the output to (values in the first run,
-    values in the second run) as text. The mapping is empty for a long output.
-
-    noised: The entries that differ between the runs. One of the two entries is among them.
-    """
+    """Return a mapping from two parts, at least one of them in `noised`, to their (values in the
+    first run, values in the second run) as text. It is empty for a long output."""
     if first.parts.keys() != second.parts.keys() or len(first.parts) > _MAX_PAIRED_ENTRIES:
         return {}
     names = (two for two in combinations(sorted(first.parts), 2) if {*two} & {*noised})
@@ -404,15 +373,12 @@ _BRANCH_SEED = 4_000
 
 
 class OnRareBranch(NamedTuple):
-    """A value that one input gives in every run on a rare branch, and that the other input never
-    gives. A rare branch is the code that runs after an unlikely outcome of a random choice. The
-    choice is a coin, or a draw from few outcomes.
+    """A value that one input gives in every run on an unlikely branch, and that the other input
+    never gives.
 
-    coin: The line of the random choice.
+    coin: The line of the choice.
     falls: The outcome in words, such as "holds" (for a comparison) or "picks option 2".
     chance: The probability that the outcome occurs at least once on this line in a run.
-    part: The name of the entry of the output, such as `output[1]`; "raises" for an exception.
-    which: The index of the input that gives the value: 0 for d1, 1 for d2.
     value: The value as text.
     error: The type, the message and the line of the exception; None for a value.
     place: The last line of the user's code that the run executes; None if it is unknown.
@@ -429,13 +395,10 @@ class OnRareBranch(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """A possible outcome of a random choice that did not occur in a run. The choice is a coin, or a
-    draw from few outcomes.
+    """A possible outcome of a choice that did not occur in a run.
 
-    moment: The instruction of the choice, and how often the run had executed it before.
     value: The outcome: True or False for a coin, else the drawn number.
-    chance: The probability that the outcome occurs at least once on this line in a run.
-    falls: The outcome in words, such as "holds" (for a comparison) or "picks option 2".
+    chance, falls: As in `OnRareBranch`.
     """
 
     moment: Moment
@@ -450,12 +413,11 @@ def on_rare_branches(
     couple: Callable[[Run, bool], Coupled],
     runs: FreeRuns,
 ) -> Iterator[tuple[OnRareBranch, Coupled]]:
-    """Find values that only one input gives, and only on a rare branch. Yield (value, pair of runs
-    that shows it). Stop after one second.
+    """Find values that only one input gives, and only on an unlikely branch. Yield (value, pair of
+    runs that shows it), and stop after one second.
 
-    firsts: A run on d1 and a run on d2, with the coupler's seed.
-    couple: A function that takes a run, and whether it is a run on d1. It returns the pair of this
-        run and a run on the other input with the same noise.
+    firsts: A run on d1 and a run on d2, with the seed of the coupler.
+    couple: Takes a run, and whether it is on d1, and returns its pair.
     runs: Runs with independent noise. A value is left out if the other input gives it there.
     """
     hastened = coupler.hastened(_BRANCH_SECONDS)
@@ -470,7 +432,7 @@ def on_rare_branches(
                 overrides: dict[Entry, Any] = {(branch.moment, 0): branch.value}
                 turned = hastened.run(not forward, overrides, has_lines=True)
                 coin = turned.recorder.by_moment.get(branch.moment)
-                if isinstance(coin, Choice) and not _are_lone(turned.recorder)(coin):
+                if isinstance(coin, Toss) and not _are_lone(turned.recorder)(coin):
                     continue
                 pair = couple(turned, forward)
                 if pair.absorbed is not None:
@@ -538,7 +500,7 @@ def _branches(recorder: Recorder) -> Iterator[_Branch]:
             yield branch._replace(chance=1 - left[key])
 
 
-def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
+def _are_lone(recorder: Recorder) -> Callable[[Toss], bool]:
     """Return a function that says whether a choice is single, its number used nowhere else."""
 
     def pieces(ids: Any) -> Iterator[int]:
@@ -548,7 +510,7 @@ def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
     every = [event.ids for event in recorder.choices] + [event.ids for event in recorder.uses]
     used = Counter(piece for ids in every for piece in pieces(ids))
 
-    def is_lone(coin: Choice) -> bool:
+    def is_lone(coin: Toss) -> bool:
         if np.size(coin.values) != 1:
             return False
         numbers = list(pieces(coin.ids))
@@ -597,12 +559,7 @@ class _Compared(NamedTuple):
     """A comparison of a noisy value with a threshold, written as the comparison of operand + factor
     × noise with 0.
 
-    use: The record of the comparison.
-    draw: The record of the call that draws the noise.
-    entry: The moment of the draw (kind, instruction, number of earlier draws there), and the index
-        of the noise in the draw.
-    scale: The scale of the noise.
-    factor: The factor of the noise.
+    entry: The moment of the draw, and the index of the noise in the draw.
     operand: The number to which the noise is added, minus the threshold.
     """
 
@@ -622,13 +579,8 @@ class _Compared(NamedTuple):
 def threshold_leaks(
     coupler: Coupler, runs: tuple[Run, Run], is_never: Callable[[str], bool]
 ) -> list[ThresholdLeak]:
-    """Return the entries of the output that only the second input gives, and only if noise passes a
-    threshold.
-
-    runs: The run on the first input and the run on the second input, with the same noise.
-    is_never: A function from the name of an entry to whether it occurs in no run of the first input
-        with independent noise.
-    """
+    """Return the parts that only the second input gives, and only if noise passes a threshold, from
+    runs with the same noise. `is_never` says whether a part occurs in no run of the first input."""
     first, second = runs
     if first.error is not None or second.error is not None:
         return []
@@ -690,8 +642,7 @@ def _far_out(
 
 
 def marks(run: Run) -> dict[str, None]:
-    """Return the names of the entries of a run's output, such as `output['a']`, and all texts in
-    the output. They are the keys of a mapping whose values are None."""
+    """Return the parts of a run, and all texts in its output, as keys of a mapping to None."""
     texts: dict[str, None] = {}
     for value in run.parts.values():
         if isinstance(value, (str, bytes)):

@@ -1,5 +1,4 @@
-"""Replace functions that draw noise, and random generators, during a run, so that each draw is
-recorded."""
+"""Replace primitives and random generators during a run, so that each draw is recorded."""
 
 from __future__ import annotations
 
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .noisy_numbers import TracedInteger, carried, plain, traced
 from .primitives import (
     Replacement,
     Replacements,
@@ -24,13 +24,12 @@ from .primitives import (
     python_random,
     torch,
 )
-from .values import TracedInteger, carried, plain, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from .noise_log import Recorder
     from .places import Followed
-    from .recording import Recorder
 
     Declared = Callable[[Recorder], Iterator[Replacement]]
 
@@ -52,13 +51,8 @@ _LIBRARIES = (numpy_random, python_random, torch, jax, dp_libraries)
 
 
 class Primitives:
-    """Makes the functions that replace primitives during a run. A primitive is a function that
-    draws noise, such as `numpy.random.laplace`. The replacements for libraries are made once for
-    all runs; the replacements for primitives that the user declared are made again for each run.
-
-    declared: One function for each primitive that the user declared. It takes the recorder of a
-        run, and yields replacements.
-    """
+    """Makes the replacements of primitives: for libraries once; for primitives that the user
+    declared, by functions in `declared` from a recorder to replacements, in each run."""
 
     def __init__(self, declared: Sequence[Declared] = ()) -> None:
         self._declared = declared
@@ -69,10 +63,9 @@ class Primitives:
         self._of_libraries: list[Replacements] = []
 
     def replacements(self, recorder: Recorder) -> list[Replacements]:
-        """Return the functions that replace random functions during a run and report each draw to
-        the recorder, grouped by the module or class whose attributes they replace. They replace the
-        random functions of the libraries in `_LIBRARIES`, such as NumPy, that are loaded, and the
-        functions that the user declared as functions that add noise."""
+        """Return the replacements of the primitives of all loaded libraries in `_LIBRARIES`, and of
+        the declared primitives, grouped by module or class. Each reports its draws to the
+        recorder."""
         self._now.itself = recorder
         if len(sys.modules) != self._loaded:
             replacements = (
@@ -91,8 +84,7 @@ class Primitives:
 
 
 class _Now:
-    """A proxy for the recorder of the current run. Replacements that are made once for all runs
-    refer to this proxy. `itself` is the recorder."""
+    """A proxy for the recorder of the current run, to which replacements for all runs refer."""
 
     __slots__ = ("itself",)
 
@@ -100,9 +92,9 @@ class _Now:
         return getattr(self.itself, name)
 
 
-class _Kind(type):
-    """Metaclass of the classes that replace `float` and `int` in the user's code. It makes
-    `isinstance` and `issubclass` give the same results as for `float` and `int`."""
+class _NumberMeta(type):
+    """Metaclass of the replacements of `float` and `int` in the user's code, for which `isinstance`
+    and `issubclass` give the same results as for `float` and `int`."""
 
     true: type[Any] = object
     traced: tuple[type[Any], ...] = ()
@@ -120,9 +112,8 @@ class _Kind(type):
         return hash(cls.true)
 
 
-class _Float(float, metaclass=_Kind):
-    """Replaces `float` in the user's code. For a number that remembers its noise, it returns a
-    float that remembers the same noise."""
+class _Float(float, metaclass=_NumberMeta):
+    """Replaces `float` in the user's code; the result remembers the noise of the argument."""
 
     true = float
     dtype = np.dtype(float)
@@ -136,9 +127,8 @@ class _Float(float, metaclass=_Kind):
         return float(value)
 
 
-class _Int(int, metaclass=_Kind):
-    """Replaces `int` in the user's code. A call with an integer that remembers its noise returns
-    this integer itself; any other call does the same as a call of `int`."""
+class _Int(int, metaclass=_NumberMeta):
+    """Replaces `int` in the user's code. An integer that remembers its noise is returned itself."""
 
     true = int
     traced = (TracedInteger,)
@@ -157,9 +147,9 @@ _kept = threading.local()
 
 @contextmanager
 def generators_kept() -> Iterator[None]:
-    """Restore the states of the global random generators at the end of the context. If contexts are
-    nested in a thread, only the outermost one restores them: to do so after each run would take a
-    quarter of the time of a trace."""
+    """Restore the states of the global random generators at the end of the context. Of nested
+    contexts, only the outermost one does: to restore after each run would take a quarter of a
+    trace."""
     if getattr(_kept, "is_so", False):
         yield
         return
@@ -191,14 +181,9 @@ def replaced(
     seed: int,
     primitives: Primitives,
 ) -> Iterator[None]:
-    """Inside the context, send each draw of noise in this thread to a recorder, and give new seeds
-    to all random generators. Undo all changes at the end.
-
-    followed: Decides which files are the user's code.
-    parts: The user's objects, which may hold generators.
-    seed: The number from which the seeds of all generators are derived.
-    primitives: Makes the replacements of functions that draw noise.
-    """
+    """Inside the context, send each draw of noise in this thread to a recorder, and give new seeds,
+    derived from `seed`, to all random generators, also in the user's objects `parts`. Undo all
+    changes at the end."""
     with generators_kept(), jax.eager():
         random.seed(seed)
         np.random.seed(seed % 2**32)
@@ -226,8 +211,7 @@ def replaced(
 
 
 class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
-    """A list of functions. Each undoes one change that was made to a module or object for a run.
-    The changes are in the order in which they were made."""
+    """The functions that undo the changes of a run, in the order of the changes."""
 
     def set_item(self, scope: dict[Any, Any], name: Any, value: Any) -> None:
         """Set an item of a mapping, and append a function that undoes the change."""
@@ -316,8 +300,7 @@ def _take_back(
 
 
 class _References:
-    """Replaces functions that draw noise, and random generators, wherever modules and objects of
-    the user refer to them."""
+    """Replaces primitives and random generators wherever the user's code refers to them."""
 
     def __init__(
         self,

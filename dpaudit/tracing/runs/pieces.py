@@ -1,6 +1,5 @@
-"""Compute with the noise of a run. A piece of noise is one drawn number, or a sum of drawn numbers.
-This module finds the distribution and the scale of each piece, and the share of the range of a
-uniform number that lies below a threshold."""
+"""Compute with the pieces of noise of a run: their laws, their scales, and the share of the range
+of a uniform number that lies below a threshold."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .noisy_numbers import SINGLE, Noise
 from .replaying import UNKNOWN, TooLong
-from .values import SINGLE, Noise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,11 +48,7 @@ _EXAMINED_ENTRIES = 1_000
 
 
 class Pieces:
-    """The noise of a run. A piece of noise is one drawn number, or a sum of drawn numbers. Each
-    piece has an id (0, 1, 2, …), a distribution and a scale.
-
-    draws: The list to which the run appends the record of each call that draws noise.
-    """
+    """The pieces of noise of a run, and the draws that made them."""
 
     def __init__(self, draws: Sequence[Draw]) -> None:
         self._draws = draws
@@ -73,12 +68,8 @@ class Pieces:
         self._calls: dict[float, tuple[Any, Any, int]] = {}
 
     def add(self, law: str, scale: Any, size: int) -> None:
-        """Append `size` drawn numbers from one distribution. Raises TooLong if the run has drawn
-        too many numbers.
-
-        law: The name of the distribution.
-        scale: A number, an array, or None if it is unknown.
-        """
+        """Append `size` drawn numbers of one law, whose scale may be an array or None. Raises
+        TooLong if the run has drawn too many."""
         if len(self.laws) + size > _MAX_PIECES:
             raise TooLong(f"more than {_MAX_PIECES:,} pieces of noise")
         if size == 1:
@@ -97,31 +88,23 @@ class Pieces:
         return self._scales
 
     def laws_of(self, ids: Any) -> set[str]:
-        """Return the names of the distributions of some drawn numbers, or of sums of drawn numbers.
-
-        ids: The ids of the drawn numbers or sums.
-        """
+        """Return the laws of the pieces with some ids."""
         return {self.laws[int(number)] for number in np.unique(ids)[:_EXAMINED_ENTRIES]}
 
     def law_of(self, noise: Noise) -> str:
-        """Return the name of the distribution of noise; for an array, of its first entry. Return
-        `unknown` for an empty array."""
+        """Return the law of noise; for an array, of its first entry, `unknown` if it is empty."""
         ids = noise.ids
         if type(ids) is int:
             return self.laws[ids]
         return self.laws[first_of(ids)] if np.size(ids) else UNKNOWN
 
     def parts_of(self, number: int) -> tuple[int, ...]:
-        """Return the ids of the drawn numbers whose sum has the id `number`. For the id of a single
-        drawn number, return this id only."""
+        """Return the ids of the drawn numbers whose sum is the piece with the id `number`."""
         return tuple(sorted(self.factors_of(number))) if number in self.parts else (number,)
 
     def factors_of(self, number: int) -> dict[int, float]:
-        """Return the factors of the drawn numbers in a drawn number or sum, by their ids. A drawn
-        number that repeats an earlier number counts as this earlier number, times the ratio.
-
-        number: The id of the drawn number or sum.
-        """
+        """Return the factors of the drawn numbers in the piece with the id `number`, by their ids.
+        A drawn number that repeats an earlier number counts as the earlier one, times the ratio."""
         if number not in self.parts:
             return dict([self.repeated.get(number, (number, 1.0))])
         if number in self._expanded:
@@ -151,22 +134,15 @@ class Pieces:
         self._expanded[number] = factors
 
     def draw_of(self, number: int) -> Draw:
-        """Return the record of the call that drew a number. For a sum of drawn numbers, return the
-        record for the first of them.
-
-        number: The id of the drawn number or sum.
-        """
+        """Return the draw of the piece with the id `number`; for a sum, the first draw."""
         number = self.parts_of(number)[0]
         if self._draws[-1].first <= number:
             return self._draws[-1]
         return self._draws[bisect_right([draw.first for draw in self._draws], number) - 1]
 
     def drawn_scale(self, ids: Any) -> float:
-        """Return the scale with which some numbers were drawn; NaN if it is unknown, or if several
-        lines or scales made them.
-
-        ids: The ids of the drawn numbers or sums. Only the first one is examined.
-        """
+        """Return the scale with which the first of some pieces was drawn; NaN if it is unknown, or
+        if several lines or scales made the piece."""
         parts = self.parts_of(int(ids[0])) if len(ids) else ()
         origins = {(self.scales[part], self.draw_of(part).moment[1]) for part in parts}
         return origins.pop()[0] if len(origins) == 1 else math.nan
@@ -178,9 +154,8 @@ class Pieces:
         }
 
     def share_numbers(self, a: Noise, b: Noise) -> bool:
-        """Return whether two noisy values contain a common drawn number. For arrays: whether every
-        entry of `a` and the entry of `b` at the same index do; only the first 1,000 indices
-        (`_EXAMINED_ENTRIES`) are examined."""
+        """Return whether two noisy values contain a common drawn number. For arrays, this must hold
+        at each of the first 1,000 indices (`_EXAMINED_ENTRIES`)."""
         pairs = zip(*(array.flat for array in np.broadcast_arrays(a.ids, b.ids)))
         shared = [
             not self.factors_of(int(left)).keys().isdisjoint(self.factors_of(int(right)))
@@ -189,12 +164,7 @@ class Pieces:
         return bool(shared) and all(shared)
 
     def note_repeated(self, first: int, values: Any, scales: Any) -> None:
-        """Find out whether a call draws the same numbers as an earlier call, up to their scales.
-
-        first: The id of the first drawn number of the call.
-        values: Its drawn numbers.
-        scales: Their scale, or their scales.
-        """
+        """Find out whether a draw, from the id `first` on, repeats an earlier one, up to scales."""
         values, scales = (np.ravel(np.asarray(array, dtype=float)) for array in (values, scales))
         values = values[:_MAX_COMPARED]
         with np.errstate(all="ignore"):
@@ -221,12 +191,7 @@ class Pieces:
             self.repeated[first + index] = earlier[2] + index, ratios[index]
 
     def sum_of(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
-        """Return the noise of the number `x + sign · y`; None if the noise of x and y cancels out.
-
-        a, b: The noise of x, and the noise of y.
-        sign: 1 or -1.
-        shape: The shape of the result.
-        """
+        """Return the noise `a` plus `sign` times the noise `b`; None if it cancels out."""
         ids_a, ids_b = np.broadcast_to(a.ids, shape), np.broadcast_to(b.ids, shape)
         factor_a = np.broadcast_to(a.factor, shape)
         factor_b = np.broadcast_to(np.multiply(b.factor, sign), shape)
@@ -289,14 +254,12 @@ def first_of(values: Any) -> Any:
 
 
 def shifted(noise: Noise, more: Any) -> Noise:
-    """Return the noise of a number after a plain number `more` was added to it: only the operand
-    changes."""
+    """Return the noise of a number to which a plain number was added: only the operand changes."""
     return noise._replace(operand=more if noise.operand is None else noise.operand + more)
 
 
 def multiplied(noise: Noise, factor: Any) -> Noise:
-    """Return the noise of a number after the number was multiplied by `factor`, which has no noise.
-    Both the factor of the noise and the operand are multiplied."""
+    """Return the noise of a number after its multiplication by a plain number."""
     operand = None if noise.operand is None else noise.operand * factor
     return noise._replace(factor=noise.factor * factor, operand=operand)
 
@@ -306,8 +269,8 @@ MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
-    """Return whether a comparison is of the most frequent kind, for which a fast path exists: the
-    run compares a plain number with the single uniform number from [0, 1) that it drew last."""
+    """Return whether a comparison can use the fast path, as most can: of a plain number with the
+    single uniform number from [0, 1) that the run drew last."""
     return (
         last.first == noise.ids
         and last.law == "uniform"
@@ -322,12 +285,8 @@ def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
 
 
 def are_uniform(pieces: Pieces, noise: Noise) -> bool:
-    """Return whether noise is uniform: uniform floats times any factor, or uniform integers whose
-    factor is 1 and whose bounds are two single numbers. Return False if a bound of the integers is
-    an array.
-
-    pieces: The noise of the run.
-    """
+    """Return whether noise is uniform: uniform floats times any factor, or uniform integers with
+    factor 1 whose bounds are two single numbers."""
     law = pieces.law_of(noise)
     if law != "integers":
         return law == "uniform"
@@ -339,12 +298,9 @@ def are_uniform(pieces: Pieces, noise: Noise) -> bool:
 
 
 def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
-    """Return the share of the range of a uniform number that lies below a threshold, from 0 to 1;
-    an array for an array of thresholds.
-
-    name: The comparison, such as `lt`. For uniform integers, it decides whether an integer equal to
-        the threshold counts as below.
-    """
+    """Return the share of the range of a uniform number that lies below a threshold, from 0 to 1,
+    or an array. The comparison, such as `lt`, decides whether an integer at the threshold is
+    below."""
     low, width = _range(pieces, noise)
     if pieces.law_of(noise) == "integers":  # count the integers below the threshold
         is_over = name in ("le", "gt")

@@ -33,9 +33,8 @@ _MAX_CALLERS = 5
 
 
 class Spot(tuple):  # type: ignore[type-arg]  # as Python 3.8 has it
-    """An instruction of the user's code: (code object, offset of the instruction in bytes). All
-    runs of a trace share one `Spot` for each instruction. It is hashed by identity, since hashing a
-    code object is slow."""
+    """An instruction of the user's code: (code object, offset in bytes). All runs of a trace share
+    one `Spot` for each instruction. It is hashed by identity, since a code object hashes slowly."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -45,7 +44,6 @@ class Spot(tuple):  # type: ignore[type-arg]  # as Python 3.8 has it
 class Place(NamedTuple):
     """A line of code.
 
-    file: The path of the file.
     line: The number of the line, from 1.
     code: The text of the executed expression, or of the whole line if the expression is unknown.
     function: The name of the function that contains the line; "" if it is unknown.
@@ -61,10 +59,9 @@ class Followed:
     """Decides which code counts as the user's: all files outside of installed packages, and the
     given files and packages.
 
-    files: The paths of files that count as the user's although they may be installed.
-    packages: The names or paths of packages, folders and files that also count as the user's.
-    home: Code, such as the factory of a library's mechanism. Reports show it in place of a line if
-        the noise is drawn by no line of the user's code.
+    packages: The names or paths of packages, folders and files.
+    home: Code, such as the factory of a library's mechanism, that reports show in place of a line
+        if no line of the user's code draws the noise.
     """
 
     def __init__(self, files: Sequence[str], packages: Sequence[str], home: CodeType) -> None:
@@ -110,8 +107,7 @@ class Followed:
 
 
 def check_followed(packages: Sequence[str]) -> None:
-    """Check names of packages that a trace shall treat as the user's code. Raise ValueError for a
-    name that is not a package, module, folder or file."""
+    """Raise ValueError for a name that is no package, module, folder or file."""
     for package in packages:
         if not _folders(package):
             raise ValueError(
@@ -145,11 +141,7 @@ def is_ours(file: str) -> bool:
 
 def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
     """Return the innermost frame that runs the user's code: the given frame, or the nearest of its
-    callers up to the call of the mechanism. Return None if there is none.
-
-    frame: A frame, or None.
-    followed: Decides which files are the user's.
-    """
+    callers up to the call of the mechanism; None if there is none."""
     known = followed.known
     while frame is not None:
         file = frame.f_code.co_filename
@@ -165,12 +157,7 @@ def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
 
 
 def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
-    """Return the instructions of the user's code from which a frame was called: at most 5,
-    innermost first.
-
-    frame: The frame; None gives no instructions.
-    followed: Decides which files are the user's.
-    """
+    """Return the callers of a frame: at most 5 spots, innermost first."""
     spots: list[Spot] = []
     frame = None if frame is None else own_frame(frame.f_back, followed)
     while frame is not None and len(spots) < _MAX_CALLERS:
@@ -180,8 +167,7 @@ def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
 
 
 def place_of(spot: Spot) -> Place:
-    """Return the line of code of an instruction, with the text of the expression that the
-    instruction executes (from Python 3.11; else the text of the line)."""
+    """Return the place of a spot, with its expression or, before Python 3.11, its line."""
     code, instruction = spot
     if instruction == _WHOLE:
         return Place(code.co_filename, code.co_firstlineno, f"{code.co_name}(…)", code.co_name)
@@ -196,8 +182,7 @@ def place_of(spot: Spot) -> Place:
 
 
 def places_of(spots: Iterable[Spot]) -> tuple[Place, ...]:
-    """Return the lines of code of some instructions, in order. An instruction that occurs several
-    times is listed once."""
+    """Return the places of some spots, in order, each spot once."""
     return tuple(map(place_of, dict.fromkeys(spots)))
 
 
@@ -249,12 +234,9 @@ _MAX_ITEMS, _MAX_HOLDER_DEPTH = 100, 2
 
 
 def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleType]:
-    """Return the user's modules in which the objects are defined, and the user's modules to which
-    these modules refer, directly or indirectly. Random functions are replaced only in the returned
-    modules: a replacement in all loaded modules would take too long.
-
-    owns: A function from the path of a file to whether the file is the user's.
-    """
+    """Return the user's modules, by the path of their file, in which the objects are defined, and
+    those to which these modules refer, directly or indirectly. Only in these are primitives
+    replaced, which saves time."""
     modules: dict[int, ModuleType] = {}
     waiting: list[tuple[Any, int]] = [(start, 0) for start in objects]
     while waiting:
@@ -320,11 +302,8 @@ MAX_LINES = 100_000
 
 
 class Lines(list):  # type: ignore[type-arg]  # of lines
-    """The lines that a run executes, as (file, line number), in order.
-
-    end: The last line that the run executes in the function in which it began; None if it executes
-        no line.
-    """
+    """The lines that a run executes, as (file, line number), in order; `end` is the last one of the
+    function in which the run began."""
 
     _outer: Any = None
     end: Line | None = None
@@ -340,9 +319,8 @@ class Lines(list):  # type: ignore[type-arg]  # of lines
 
 
 def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that does the same as `function`, but pauses the recording of executed
-    lines (`sys.settrace`) during its call. Its own lines are not the user's, and to look at each of
-    them would be slow."""
+    """Return a function that pauses the recording of executed lines (`sys.settrace`) while it calls
+    `function`. Its own lines are not the user's, and to look at each of them would be slow."""
 
     def call(*args: Any, **named: Any) -> Any:
         tracer = sys.gettrace()
@@ -359,11 +337,7 @@ def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def watched(followed: Followed) -> Iterator[Lines]:
-    """Yield a list to which each line of the user's code is appended when this thread executes it
-    inside the context.
-
-    followed: Decides which files are the user's.
-    """
+    """Yield a list of the user's lines that this thread executes inside the context, in order."""
     lines = Lines()
     tracer = sys.gettrace()
     sys.settrace(_tracer(followed, lines))

@@ -1,5 +1,4 @@
-"""Define the records that a run keeps of its noise, and repeat the recorded values in a second
-run."""
+"""Define the records that a run keeps of its noise, and repeat recorded values in a second run."""
 
 from __future__ import annotations
 
@@ -8,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .values import SINGLE
+from .noisy_numbers import SINGLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .noisy_numbers import Noise
     from .places import Spot
-    from .values import Noise
 
     # Identifies an event in a run: (kind of event, instruction of the user's code, number of
     # earlier events of this kind at this instruction). The kind is "draw", "add", "compare" or
@@ -39,20 +38,16 @@ class TooLong(BaseException):
 
 
 class Draw(NamedTuple):
-    """The record of one call of a function that draws noise.
+    """The record of one draw.
 
-    moment: ("draw", the instruction that makes the call, the number of earlier draws there).
-    primitive: The name of the function, for the user.
-    law: The name of the distribution of the noise, such as `laplace`.
-    scale: The scale of the noise: a number or an array; None if it is unknown.
-    parameters: The arguments of the function, by name.
+    primitive: The name of the primitive, for the user.
+    scale: A number or an array; None if it is unknown.
+    parameters: The arguments of the primitive, by name.
     values: The drawn numbers minus the location; None if they are unknown.
-    first: The id of the first drawn number of this call; the others have the following ids. Each
-        drawn number of a run, and each sum of drawn numbers, gets the next id, from 0.
+    first: The id of the first drawn number; the others have the following ids.
     outcomes: (value, probability) for each outcome of a discrete distribution; None for another
         distribution, or if there are too many outcomes.
-    callers: The instructions of the user's code from which the call was reached, innermost first.
-    is_fill: Whether the call fills memory of the program in place, such as the first weights of a
+    is_fill: Whether the draw fills memory of the program in place, such as first weights of a
         model.
     """
 
@@ -73,22 +68,12 @@ class Draw(NamedTuple):
 
 
 class Use(NamedTuple):
-    """The record of one operation on noise: an addition of the noise to a number, or a comparison
-    with a number. An addition gives the sum factor × noise + operand. A comparison is recorded as a
-    comparison of such a sum with 0.
+    """The record of one use. A comparison is recorded as a comparison of a noisy value with 0.
 
-    moment: (kind, the instruction of the operation, the number of earlier operations of this kind
-        at this instruction), by which the same operation is found in another run.
     kind: "add" or "compare".
-    value: The sum factor × noise + operand.
-    callers: The instructions of the user's code from which the operation was reached, innermost
-        first.
-    ids: The id of the noise: each drawn number of a run, and each sum of drawn numbers, has an
-        integer as id. If the noise is an array, an array with the id of each entry.
-    factor: The factor of the noise.
-    operand: The number, or array, to which the noise is added.
-    previous: The index of the previous addition or comparison of this noise among the recorded
-        operations; None for the first operation.
+    value: The noisy value factor × noise + operand.
+    ids: The id of the piece of noise; for an array, an array with the id of each entry.
+    previous: The index of the previous use of this noise among the recorded uses, if any.
     """
 
     moment: Moment
@@ -101,18 +86,15 @@ class Use(NamedTuple):
     previous: int | None = None
 
 
-class Choice(NamedTuple):
-    """The record of a coin: a comparison of a uniform number with a threshold. If arrays are
-    compared, the fields are arrays with one entry for each comparison.
+class Toss(NamedTuple):
+    """The record of a coin. If arrays are compared, the fields are arrays with one entry for each
+    comparison.
 
-    moment: ("choice", the instruction of the comparison, the number of earlier coins there).
     probability: The probability that the comparison is True.
     values: The result of the comparison.
-    ids: The id of the uniform number in the records of the run.
+    ids: The id of the uniform number.
     cut: The share of the range of the uniform number that lies below the threshold, from 0 to 1.
     is_below: Whether the result is True for uniform numbers below the threshold.
-    callers: The instructions of the user's code from which the comparison was reached, innermost
-        first.
     """
 
     moment: Moment
@@ -127,16 +109,13 @@ class Choice(NamedTuple):
 _MISSING = object()
 
 
-class Repetition:
-    """Replaces values of a run by the values of an earlier run. Events are matched by their moment:
-    (kind of event, instruction, number of earlier events of this kind there).
+class Replay:
+    """Replaces values of a run by the values of an earlier run at the same moments.
 
     events: The records of the earlier run, by moment.
-    overrides: Values that the caller forces, for single draws or random comparisons. The keys are
-        (moment, index in the array); None for no forced values.
-    alignment: Only for instructions at which the n-th events of both runs are no counterparts. It
-        maps (kind, instruction) to a list with one item for each event of this run: the index of
-        its counterpart in the earlier run, or None without a counterpart. None for no alignment.
+    overrides: Values that the caller forces, by (moment, index in the array).
+    alignment: As `alignment_of` returns it: the counterparts at spots where the n-th events of both
+        runs are none.
     """
 
     def __init__(
@@ -156,13 +135,8 @@ class Repetition:
         self._replaced: set[int] = set()
 
     def noise(self, moment: Moment, values: Any, first: int) -> Any:
-        """Return the values of a draw for this run: values that the caller forces if there are any,
-        else the values that the earlier run drew, else the values that this run drew.
-
-        moment: Identifies the draw.
-        values: The values that this run drew.
-        first: The id of the first value in the records of this run.
-        """
+        """Return the values of a draw for this run, the first of which has the id `first`: those
+        that the caller forces if there are any, else those of the earlier run, else `values`."""
         values = self._again(moment, values)
         if self._overrides:
             values = self._overridden(moment, values)
@@ -175,14 +149,12 @@ class Repetition:
         return values
 
     def outcome(self, moment: Moment, values: Any, ids: Any = (), probability: Any = None) -> Any:
-        """Return the outcome of a random choice for this run: an outcome that the caller forces if
-        there is one, else the outcome in the earlier run, else the outcome in this run.
+        """Return the outcome of a choice for this run: one that the caller forces if there is one,
+        else that of the earlier run, else `values`, the outcome in this run.
 
-        moment: Identifies the choice.
-        values: The outcome in this run.
-        ids: The ids, in the records of this run, of the drawn numbers that decide the outcome.
-        probability: The probability of True, for a choice between True and False. An outcome that
-            is certain in each of the runs is no choice, and not repeated.
+        ids: The ids of the drawn numbers that decide the outcome.
+        probability: The probability of True, for a coin. An outcome that is certain in each of the
+            runs is no choice, and not repeated.
         """
         counterpart = self._counterpart(moment)
         if not self._is_free(counterpart, ids):
@@ -193,15 +165,9 @@ class Repetition:
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
-        """Return the noisy value with which this run continues: the noisy value of the earlier run
-        at the same moment, so that both runs have equal noisy values. Return `natural` if the
-        earlier run has no noisy value at this moment, or if the caller forces another value of the
-        noise.
-
-        moment: Identifies the addition or comparison.
-        noise: The noise in this run.
-        natural: The noisy value that this run computed.
-        """
+        """Return the noisy value with which this run continues: that of the earlier run at the same
+        moment. Return `natural`, which this run computed, if the earlier run has none, or if the
+        caller forces another value of the noise."""
         kind, spot, _ = moment
         counterpart = self._counterpart(moment)
         if not isinstance(counterpart, Use):
@@ -242,10 +208,8 @@ class Repetition:
         return is_other or not self._replaced.isdisjoint(known)
 
     def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
-        """Return the output, for this run, of a library function whose draws of noise cannot be
-        recorded. This is the output that the function had in the earlier run, if both outputs are
-        plain values, such as numbers or lists of texts, or if `is_whole` is set. In all other
-        cases, it is `value`, the output in this run."""
+        """Return the output, for this run, of a library function whose draws cannot be recorded:
+        that of the earlier run, if both are plain values or `is_whole` is set, else `value`."""
         counterpart = self._counterpart(moment)
         if isinstance(counterpart, Draw) and counterpart.law == OPAQUE:
             if is_whole:
@@ -257,7 +221,7 @@ class Repetition:
     def _again(self, moment: Moment, values: Any) -> Any:
         """Return the earlier values at `moment`, cut or extended to as many as `values`."""
         counterpart = self._counterpart(moment)
-        if not isinstance(counterpart, (Draw, Choice)) or counterpart.values is None:
+        if not isinstance(counterpart, (Draw, Toss)) or counterpart.values is None:
             return values
         # fast path: a run may have very many draws of single floats
         if type(values) is type(counterpart.values) is float:
@@ -315,10 +279,9 @@ def _is_plain(value: Any) -> bool:
 
 
 def aligned(first: Sequence[Any], second: Sequence[Any]) -> list[int | None]:
-    """Match the entries of two lists. Return a list with one item for each entry of the second
-    list: the index of its counterpart in the first list; None if it has no counterpart. Equal
-    entries are matched first, in order. Then the remaining entries between two matches are matched.
-    For example, `aligned("abd", "abcd")` is [0, 1, None, 2]."""
+    """Match the entries of two lists: equal entries first, in order, then the remaining entries
+    between two matches. Return, for each entry of the second list, the index of its counterpart in
+    the first list, or None. For example, `aligned("abd", "abcd")` is [0, 1, None, 2]."""
     import difflib
 
     matches: list[int | None] = [None] * len(second)

@@ -1,5 +1,5 @@
 """Run a mechanism once and record its noise, or run it on two inputs with the same noise
-(`Coupler`). The output of a run is stored as a flat mapping from names, such as `output[1]`, to
+(`Coupler`). The output of a run is stored as a flat mapping from parts, such as `output[1]`, to
 values."""
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .noise_log import Recorder
+from .noisy_numbers import plain
 from .patching import replaced
 from .places import Followed, Lines, is_ours, watched
-from .recording import Recorder
-from .replaying import Repetition, TooLong
-from .values import plain
+from .replaying import Replay, TooLong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -47,21 +47,14 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 class Subject(NamedTuple):
     """A mechanism, with the settings of its runs.
 
-    function: The mechanism, a function of the dataset.
-    params: The keyword arguments of every call.
-    data: The name of the parameter that takes the dataset; None for the first parameter.
-    rng: The name of the parameter that takes a random generator; None if there is none.
-    batch: The name of the parameter that takes the number of outputs to return; None if there is
-        none.
+    data, rng, batch: The names of the parameters that take the dataset (None for the first one), a
+        random generator, and the number of outputs to return, if any.
     post_process: A function that is applied to the output, or None.
-    followed: Decides which files are the user's code, whose lines are recorded.
-    primitives: Makes the functions that replace random functions, such as `numpy.random.laplace`,
-        during a run.
     deadline: The value of `time.monotonic` at which a run is ended.
-    severed: The instructions at which a noisy value becomes a plain number, so that its noise hides
-        no further data.
-    scaled: The instructions whose result counts as noise that is added to 0: noise that hides
-        nothing, with a scale that depends on the input.
+    severed: The spots at which a noisy value becomes a plain number, so that its noise hides no
+        further data.
+    scaled: The spots whose result counts as noise that is added to 0: noise that hides nothing,
+        with a scale that depends on the input.
     claim: The points (ε, δ) of the privacy claim; empty if nothing is claimed.
     """
 
@@ -87,13 +80,8 @@ class Subject(NamedTuple):
 class Coupler(NamedTuple):
     """Runs a mechanism on two inputs with the same noise.
 
-    subject: The mechanism.
-    inputs: The dataset of the first run, and the dataset of the second run.
-    seed: The seed of the noise.
-    alignment: Only for instructions that add or compare noise more often in one of the runs than in
-        the other. It maps (kind, instruction) to a list with one item for each addition or
-        comparison of the second run: the index of its counterpart in the first run, or None without
-        a counterpart. None for no alignment.
+    inputs: The datasets of the first and of the second run.
+    alignment: As `alignment_of` returns it, or None.
     """
 
     subject: Subject
@@ -112,10 +100,7 @@ class Coupler(NamedTuple):
     ) -> Run:
         """Run the mechanism on one of the two inputs, and return the records of the run.
 
-        which: The index of the input: 0 or 1.
-        overrides: Values that are forced, for single draws or random comparisons; None for no
-            forced values. The keys are (moment, index in the array); a moment is (kind,
-            instruction, number of its earlier executions).
+        overrides: Values that are forced for draws or choices, by (moment, index in the array).
         seed: The seed of the noise; None for the seed of the coupler.
         reference: A run whose noisy values this run repeats; None for new noise.
         has_lines: Whether to record the executed lines.
@@ -131,9 +116,8 @@ class Coupler(NamedTuple):
         )
 
     def hastened(self, seconds: float) -> Coupler:
-        """Return a copy of this coupler with an earlier deadline: its runs must end within
-        `seconds` seconds, or within half of the time until the present deadline if that is
-        shorter."""
+        """Return a copy of this coupler whose runs must end within `seconds` seconds, or within
+        half of the time until the present deadline if that is shorter."""
         now = time.monotonic()
         deadline = now + min(seconds, (self.subject.deadline - now) / 2)
         return self._replace(subject=self.subject._replace(deadline=deadline))
@@ -144,10 +128,9 @@ def followed_for(
 ) -> Followed:
     """Return the `Followed` of a mechanism, which decides which files count as the user's code.
 
-    packages: The names or paths of packages, folders and files that also count as the user's code.
+    packages: The names or paths of packages, folders and files that count as the user's code, too.
     maker: The factory or class that made the mechanism; None if there is none.
-    name: The name of the mechanism. If its code is compiled, reports name it in place of a line of
-        code.
+    name: The name that reports give in place of a line of code if the code is compiled.
     """
     # Mechanisms of dpaudit.training have an attribute `traced_as`: the user's function, and the
     # libraries that draw noise for it.
@@ -179,9 +162,8 @@ def _code_of(function: Any) -> CodeType | None:
 class Run(NamedTuple):
     """The records of one run of a mechanism.
 
-    recorder: The records of the noise.
-    lines: The lines of the user's code that the run executed, in order.
-    parts: The entries of the output by name, such as `output[1]`; empty after an exception.
+    lines: The executed lines of the user's code, in order.
+    parts: The parts of the output; empty after an exception.
     error: The type, the message and the line of the exception; None if the run did not raise.
     """
 
@@ -201,21 +183,13 @@ def run(
     alignment: Mapping[Any, Any] | None = None,
     has_lines: bool = True,
 ) -> Run:
-    """Run a mechanism once on a copy of a dataset, and return the records of the run.
-
-    seed: The seed of the noise.
-    reference: A run whose noisy values this run repeats; None for new noise.
-    overrides: Values that are forced, for single draws or random comparisons, as in `Coupler.run`;
-        None for no forced values.
-    alignment: Maps additions and comparisons of noise in this run to their counterparts in the
-        reference, as in `Coupler`. None: the counterpart of the n-th execution of an instruction is
-        its n-th execution in the reference.
-    has_lines: Whether to record the executed lines.
-    """
+    """Run a mechanism once on a copy of a dataset, and return the records of the run. `alignment`
+    is for this run and the reference, as in `Coupler`; the other arguments are those of
+    `Coupler.run`."""
     repetition = None
     if reference is not None or overrides:
         events = {} if reference is None else reference.recorder.by_moment
-        repetition = Repetition(events, overrides, alignment)
+        repetition = Replay(events, overrides, alignment)
     recorder = Recorder(
         subject.followed, repetition, subject.check, subject.severed, subject.scaled
     )
@@ -257,11 +231,8 @@ def run(
 
 
 def same_output(first: Run, second: Run, besides: Collection[str] = ()) -> bool:
-    """Return whether two runs have equal outputs, up to the rounding of floats, or both raise an
-    exception.
-
-    besides: Names of entries of the output that may differ.
-    """
+    """Return whether two runs have equal outputs, up to the rounding of floats and the parts
+    `besides`, or both raise an exception."""
     return (
         (second.error is None) == (first.error is None)
         and second.parts.keys() == first.parts.keys()
@@ -273,8 +244,7 @@ def same_output(first: Run, second: Run, besides: Collection[str] = ()) -> bool:
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Inside the context, make Python collect garbage less often. A run makes many objects and
-    keeps nearly all of them, so that frequent collections would only take time."""
+    """Inside the context, collect garbage less often: a run keeps nearly all of its objects."""
     thresholds = gc.get_threshold()
     if thresholds[0]:
         gc.set_threshold(max(thresholds[0], _OBJECTS_PER_COLLECTION), *thresholds[1:])
@@ -295,11 +265,8 @@ def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str,
 
 
 def end_run(frame: FrameType | None) -> None:
-    """End the present run of a mechanism by raising TooLong. A run is in progress if `frame` or one
-    of its direct or indirect callers is the call of the mechanism; otherwise do nothing.
-
-    frame: The frame (running function) from which to search; None does nothing.
-    """
+    """End the present run of a mechanism by raising TooLong, if `frame` or one of its callers is
+    the call of the mechanism; otherwise do nothing."""
     while frame is not None:
         if frame.f_code is _called.__code__:
             raise TooLong(OVER)
@@ -333,13 +300,12 @@ _SHOWN_ENTRIES, _SHOWN_CHARACTERS = 8, 60
 _NUMBERS = frozenset((int, float, bool))
 
 
-class Missing:
-    """Stands for the value of an entry that a run's output lacks, such as a key that only the other
-    run's output has."""
+class MissingEntry:
+    """Stands for the value of a part that only the output of the other run has."""
 
 
 def flatten(output: Any) -> dict[str, Any]:
-    """Return the entries of an output as a flat mapping. For the output (3, {"a": 5}) it is
+    """Return the parts of an output as a flat mapping. For the output (3, {"a": 5}) it is
     {"len(output)": 2, "output[0]": 3, "len(output[1])": 1, "output[1]['a']": 5}."""
     entries: dict[str, Any] = {}
     for name, value in _parts("output", output, 0):
@@ -412,8 +378,7 @@ def _of_array(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Return whether two values are equal. Two numbers are equal up to the rounding of floats;
-    other values must also have the same type."""
+    """Return whether two values are equal: numbers up to rounding, others also in type."""
     if (
         isinstance(first, float)
         and isinstance(second, (int, float))
@@ -430,13 +395,12 @@ def same(first: Any, second: Any) -> bool:
 
 
 def briefly(value: Any) -> str:
-    """Return the text of a value for a message, shortened to the first 8 entries of an array, or to
-    60 characters."""
+    """Return the text of a value for a message: at most 8 entries of an array, or 60 characters."""
     if isinstance(value, (np.ndarray, np.generic)):
         value = np.ravel(value)[:_SHOWN_ENTRIES].tolist() if np.ndim(value) else value.item()
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
         return f"[{', '.join(map(briefly, value))}{', …' if len(value) == _SHOWN_ENTRIES else ''}]"
-    text = "nothing" if value is Missing else repr(value)
+    text = "nothing" if value is MissingEntry else repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"

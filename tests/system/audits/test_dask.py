@@ -220,16 +220,6 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
         assert error.value.code == "no-dask-scheduler"
 
 
-def test_a_cluster_without_workers_gives_a_warning_and_then_an_error(
-    forks: Forks, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    file = tmp_path / "scheduler.json"
-    forks.scheduler(file, **{"distributed.scheduler.no-workers-timeout": "0.2s"})
-    result = audited(executor=f"dask://{file}")
-    assert "has no workers; " in caplog.text
-    assert result.error_code == "workers-lost"
-
-
 def test_without_dask_the_message_has_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"pip install distributed") as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import sleep
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,6 @@ from tests.specs import replace
 def mean(data: list[float], rng: np.random.Generator) -> float:
     """Is not private: the scale of the noise depends on the number of records."""
     return sum(data) / len(data) + float(rng.laplace(scale=20 / len(data)))
-
-
-def slow_mean(data: list[float], rng: np.random.Generator) -> float:
-    sleep(0.006)
-    return mean(data, rng)
 
 
 def label(data: list[float], rng: np.random.Generator) -> str:
@@ -56,11 +50,6 @@ def test_bets_end_the_run_without_a_confirmation(refuted: AuditResult) -> None:
     assert one.wealth * one.alpha_betting >= 1
     assert one.epsilon_lower == one.epsilon_betting >= 0.1
     assert one.p_value == pytest.approx(1 / (0.9 * one.wealth))
-
-
-def test_the_first_bet_follows_sixteen_draws(refuted: AuditResult) -> None:
-    first, second, *_ = refuted.certificates[0].evidence.blocks
-    assert (first.draws, first.round, second.round) == (16, None, 0)
 
 
 def test_the_event_has_counts_on_draws_made_after_it_was_chosen(refuted: AuditResult) -> None:
@@ -134,17 +123,6 @@ def test_without_a_refutation_the_exact_test_has_a_tenth() -> None:
     assert one.draws == 600
     assert one.fixed.alpha / one.fixed.rule.share == pytest.approx(0.1 * 0.05)
     assert recheck(result) == []
-
-
-def test_slow_draws_choose_bets() -> None:
-    result = audit(slow_mean, [0.0], [0.0, 1.0], PureDP(0.1), samples=2_000, confidence=0.95)
-    assert result.certificates[0].evidence.ends_by_bets
-
-
-def test_fast_draws_choose_a_confirmation() -> None:
-    one = leaks(stop="auto").certificates[0]
-    assert not one.evidence.ends_by_bets
-    assert one.fixed.stage == "confirmation"
 
 
 def test_bets_are_the_same_for_workers() -> None:

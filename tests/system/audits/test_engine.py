@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 import pickle
 import random
@@ -23,8 +22,6 @@ from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.schedule import (
     Plan,
     limits_for,
-    look_stride,
-    wants_refit,
 )
 from dpaudit.auditing.source import sampler_maker
 from dpaudit.certificates.certificate import Certificate
@@ -32,7 +29,6 @@ from dpaudit.certificates.evidence import FEW_DRAWS, DrawLimits
 from dpaudit.certificates.result import Progress
 from dpaudit.draws import Tally
 from dpaudit.errors import UsageError
-from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget
 from mechanisms.pdp import counterexample
@@ -135,13 +131,9 @@ CASES: dict[str, dict[str, Any]] = {
     "violation": {"claim": PureDP(0.4)},
     "full": {"claim": PureDP(0.4), "stop": "never"},
     "approximate": {"claim": ApproximateDP(1.0, 0.02)},
-    "approximate, violated": {"claim": ApproximateDP(0.2, 0.02)},
-    "pair of intervals": {"claim": PureDP(1.0), "bound": "clopper-pearson"},
     "pair of intervals, violated": {"claim": PureDP(0.4), "bound": "clopper-pearson"},
-    "probabilistic": {"claim": ProbabilisticDP(1.0, 0.1), "function": k},
     "probabilistic, violated": {"claim": ProbabilisticDP(1.0, 0.01), "function": k},
     "probabilistic, continuous": {"claim": ProbabilisticDP(1.0, 0.1)},
-    "no privacy": {"claim": PureDP(0.0), "function": lambda x: x},
     "nothing to tell": {"claim": PureDP(0.0), "function": lambda x: "always"},
 }
 
@@ -153,7 +145,7 @@ def test_a_result_can_be_rechecked_from_its_file(name: str) -> None:
     assert read == result
     assert recheck(read) == []
     assert result.trace is None
-    refuted = "violated" in name or name in ("violation", "full", "no privacy")
+    refuted = "violated" in name or name in ("violation", "full")
     assert result.verdict is (Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND)
     one = only(result)
     assert sum(block.draws for block in one.evidence.blocks) == one.draws <= one.evidence.budget
@@ -208,8 +200,6 @@ CHANGES: dict[str, tuple[Callable[[Certificate], Certificate], str]] = {
         ),
         "fixed.",
     ),
-    "refuted": (lambda one: replace(one, refuted=False), "refuted"),
-    "levels": (lambda one: replace(one, fixed=replace(one.fixed, guesses=(1,))), "fixed."),
 }
 
 
@@ -297,12 +287,9 @@ def test_an_exception_on_one_side_is_the_event() -> None:
     ("kind", "d1", "d2", "is_typed"),
     [
         (TypeError, None, 1, True),
-        (AttributeError, [1], np.array([2]), True),
         (TypeError, {"a": 1}, [1], True),
         (TypeError, ["a"], [1], True),
         (TypeError, [None], [1], False),
-        (AttributeError, 2, 1.5, False),
-        (TypeError, "b", "a", False),
         (KeyError, None, 1, False),
     ],
 )
@@ -338,13 +325,6 @@ def test_an_input_that_does_not_always_raise_is_audited() -> None:
         assert result.verdict is Verdict.VIOLATION
 
 
-def test_a_text_that_numpy_cannot_add_is_an_error() -> None:
-    def noisy(x: Any, rng: np.random.Generator) -> float:
-        return float(np.asarray(x) + rng.laplace())
-
-    assert dpaudit.audit(noisy, "a", 1, PureDP(1.0), samples=500).verdict is Verdict.ERROR
-
-
 def test_nothing_but_exceptions_is_an_error_with_the_message() -> None:
     def fails(x: int) -> float:
         raise ValueError("needs a list")
@@ -357,32 +337,10 @@ def test_nothing_but_exceptions_is_an_error_with_the_message() -> None:
     assert recheck(result) == []
 
 
-@pytest.mark.parametrize(
-    ("function", "named"),
-    [
-        (lambda x: object(), "value of type object"),
-        (
-            lambda x: [1, {"a": (one for one in "ab")}],
-            'value of type generator (as output[1]["a"])',
-        ),
-        (lambda x: {object(): 1}, "elements of type object"),
-    ],
-)
-def test_outputs_of_unknown_types_are_errors(function: Callable[..., Any], named: str) -> None:
-    result = audit(PureDP(0.5), function)
+def test_outputs_of_unknown_types_are_errors() -> None:
+    result = audit(PureDP(0.5), lambda x: [1, {"a": (one for one in "ab")}])
     assert (result.verdict, result.error_code) == (Verdict.ERROR, "output-unsupported")
-    assert named in str(result.error)
-
-
-def test_a_lambda_cannot_go_to_workers() -> None:
-    with pytest.raises(UsageError) as error:
-        audit(PureDP(0.5), lambda x, rng: x + rng.laplace(), workers=2)
-    assert error.value.code == "not-picklable"
-
-
-def test_equal_inputs_give_a_warning() -> None:
-    result = dpaudit.audit(batch, 1, 1, PureDP(0.5), samples=1_000)
-    assert only(result).warnings == (EQUAL,)
+    assert 'value of type generator (as output[1]["a"])' in str(result.error)
 
 
 def test_continuous_outputs_of_the_probabilistic_definition_give_a_warning() -> None:
@@ -418,26 +376,6 @@ def test_progress_only_goes_forward() -> None:
     assert draws == sorted(draws)
     assert draws[-1] == only(result).draws
     assert all(moment.budget == SAMPLES and moment.rate > 0 for moment in moments)
-
-
-def test_the_budget_is_unknown_until_the_clock_has_planned_it() -> None:
-    moments: list[Progress] = []
-    # Refuted long before a share of the time has shown how fast draws are.
-    result = dpaudit.audit(batch, 0, 1, PureDP(0.01), time=600.0, on_progress=moments.append)
-    assert result.verdict is Verdict.VIOLATION
-    assert (moments[0].draws, moments[0].budget) == (25, 0)
-    assert 500 < moments[0].remaining <= 600
-
-
-def test_progress_after_a_refutation_counts_the_confirmation_alone() -> None:
-    moments: list[Progress] = []
-    result = audit(PureDP(0.5), on_progress=moments.append)
-    one = only(result)
-    assert one.evidence.refuted_after is not None
-    after = [moment for moment in moments if moment.draws >= one.evidence.refuted_after]
-    assert len(after) > 2
-    assert {moment.budget for moment in after} == {one.draws}
-    assert after[-1].remaining == 0
 
 
 def test_blocks_are_planned_to_the_last_draw() -> None:
@@ -483,32 +421,11 @@ def test_the_buffer_takes_half_if_the_usual_part_shows_nothing() -> None:
     # Few draws show nothing of large leaks either; and no more are kept than there is room for.
     assert not Plan(3_999, None).extend_buffer()
     assert not Plan(10**6, None).extend_buffer()
-    assert not Plan(10_000, 60.0).extend_buffer()
     wide = Plan(10**5, None, DrawLimits(buffer_draws=2_000))
     assert not wide.extend_buffer()
     assert wide.may_count_after_buffer(2_000)
     assert not Plan(10_000, None).may_count_after_buffer(1_250)
     assert not Plan(10**6, None, DrawLimits(buffer_draws=2_000)).may_count_after_buffer(500_000)
-
-
-@pytest.mark.parametrize(
-    ("budget", "freeze"),
-    [
-        *[(100, 25), (1_000, 250), (8_000, 1_000), (10**6, 100_000)],
-        *[(1_600_000, 200_000), (10**7, 1_250_000)],
-    ],
-)
-def test_the_freeze_comes_at_a_share_of_the_budget(budget: int, freeze: int) -> None:
-    assert Plan(budget, None).freeze_at == freeze
-
-
-def test_wide_outcomes_are_kept_in_smaller_numbers() -> None:
-    assert limits_for(1, single_draws=False).buffer_draws == 100_000
-    wide = limits_for(1_000, single_draws=False)
-    assert (wide.buffer_draws, wide.block) == (4_000, 4_000)
-    assert limits_for(20_000, single_draws=True) == DrawLimits(2_000, 2_000, 100, single_draws=True)
-    # The longest outputs that are taken: in hundreds of megabytes, no more.
-    assert limits_for(100_000, single_draws=True) == DrawLimits(400, 400, 100, single_draws=True)
 
 
 def test_a_plan_by_the_clock_is_made_once() -> None:
@@ -542,84 +459,9 @@ def test_a_plan_by_the_clock_is_made_once() -> None:
     assert plan.budget == pytest.approx(6_000 + rate * (9.0 - 4.85), abs=1)
 
 
-@pytest.mark.parametrize(
-    ("share", "spent", "is_enough"),
-    [
-        (0.1, 50_000, False),
-        (0.1, 100_000, True),  # more are not learned from
-        (0.2, 999, False),
-        (0.2, 1_000, True),
-        (0.3, 24, False),
-        (0.3, 25, True),
-    ],
-)
-def test_by_the_clock_learning_ends_after_a_share_of_the_time(
-    share: float, spent: int, is_enough: bool
-) -> None:
-    times = [0.0]
-    plan = Plan(1_000, 10.0, clock=lambda: times[-1])
-    times.append(10 * share)
-    plan.close_buffer_if_due(spent)
-    assert (plan.freeze_at <= spent) == is_enough
-
-
-def test_without_time_left_no_draws_are_timed() -> None:
-    times = [0.0]
-    plan = Plan(1_000, 10.0, clock=lambda: times[-1])
-    times.append(20.0)
-    plan.close_buffer_if_due(400)
-    assert list(plan.timed_sizes(400)) == []
-    plan.plan_by_clock(400)
-    assert (plan.budget, plan.is_final) == (475, True)
-
-
-def test_a_pair_that_has_no_time_left_gets_the_fewest_draws() -> None:
-    plan = Plan(1_000, 0.0, clock=lambda: 7.0)
-    plan.close_buffer_if_due(24)
-    assert plan.freeze_at > 24
-    plan.close_buffer_if_due(25)
-    assert plan.freeze_at == 25
-    plan.plan_by_clock(25)
-    assert plan.budget == 100
-
-
-def test_slow_draws_are_timed_in_small_numbers() -> None:
-    times = [0.0]
-    plan = Plan(1_000, 20.0, clock=lambda: times[-1])
-    times.append(5.0)
-    plan.close_buffer_if_due(250)
-    sizes = plan.timed_sizes(250)
-    assert [next(sizes), next(sizes)] == [6, 6]  # an eighth of a second at 50 draws a second
-    for _ in range(3):  # of several workers, in the same moment: it looks as if they took no time
-        plan.record_timed(6)
-    assert [next(sizes) for _ in range(3)] == [12, 25, 50]  # and yet no more than twice the last
-
-
 def test_time_plans_the_draws() -> None:
     one = only(audit(PureDP(1.0), single, time=0.4))
     assert one.draws == one.evidence.budget > 100
-
-
-def test_learning_again_is_rare_once_there_are_many_draws() -> None:
-    assert wants_refit(225, 380, 10**5)
-    assert not wants_refit(1_500, 2_900, 10**5)
-    assert wants_refit(1_500, 3_000, 10**5)
-    assert not wants_refit(30_000, 70_000, 10**5)
-    assert wants_refit(0, 100, 10**5)
-    assert not wants_refit(0, 6_000, 10**5, full=True)
-    assert wants_refit(0, 6_250, 10**5, full=True)
-    assert wants_refit(0, 100, 1_250, full=True)
-    assert not wants_refit(225, 380, 1_250, full=True)
-    assert wants_refit(225, 450, 1_250, full=True)
-    assert not wants_refit(1_500, 11_900, 24_000, full=True)
-    assert wants_refit(1_500, 12_000, 24_000, full=True)
-    assert not wants_refit(1_500, 12_001, 24_000, full=True)
-    # To choose one of several points, more draws are waited for.
-    assert not wants_refit(0, 999, 1_250, points=2)
-    assert wants_refit(0, 1_000, 16_000, points=2)
-    assert not wants_refit(0, 6_249, 10**5, points=2)
-    assert wants_refit(0, 6_250, 10**5, points=2)
-    assert look_stride(100) == 16
 
 
 @pytest.mark.parametrize(
@@ -631,15 +473,6 @@ def test_extreme_claims(epsilon: float, delta: float, samples: int) -> None:
     assert math.isfinite(result.epsilon_lower)
     # The total variation distance of the two laws is 0.39.
     assert result.verdict is (Verdict.NO_VIOLATION_FOUND if epsilon else Verdict.VIOLATION)
-
-
-def test_an_import_path_is_audited_too() -> None:
-    result = dpaudit.audit("mechanisms.laplace:laplace", 0, 1, PureDP(0.3), params={"epsilon": 1})
-    assert result.verdict is Verdict.VIOLATION
-    assert result.target == "mechanisms.laplace:laplace, epsilon=1"
-    with pytest.raises(UsageError) as error:
-        dpaudit.audit("m:f", 0, 1, PureDP(1.0), post_process=abs)
-    assert error.value.code == "options-conflict"
 
 
 def test_more_draws_than_can_be_counted_are_refused() -> None:
@@ -654,9 +487,7 @@ def three_numbers(rows: list[int], rng: np.random.Generator, size: int = 3) -> l
     return [len(rows) + float(rng.laplace()) for _ in range(size)]
 
 
-@pytest.mark.parametrize(
-    ("batch_arg", "is_doubted"), [(None, True), ("size", False), ("none", False)]
-)
+@pytest.mark.parametrize(("batch_arg", "is_doubted"), [(None, True), ("size", False)])
 def test_a_default_of_what_is_taken_for_the_number_of_outputs_is_doubted(
     batch_arg: str | None, is_doubted: bool
 ) -> None:
@@ -665,42 +496,3 @@ def test_a_default_of_what_is_taken_for_the_number_of_outputs_is_doubted(
     )
     warned = [one for one in only(result).warnings if "size=3 of " in one]
     assert bool(warned) is is_doubted
-    assert all("batch_arg: size" in one for one in warned)
-
-
-@pytest.mark.parametrize("default", [None, 1])
-def test_a_usual_default_of_it_is_not_doubted(default: int | None) -> None:
-    def noisy(x: float, rng: np.random.Generator, size: int | None = default) -> Any:
-        return x + rng.laplace(size=size)
-
-    result = dpaudit.audit(noisy, 0.0, 1.0, PureDP(1.0), samples=1_000, seed=1)
-    assert not any("is taken for" in one for one in only(result).warnings)
-
-
-def as_text(rows: list[int], rng: np.random.Generator) -> str:
-    """Text that no part of an audit can read."""
-    return hashlib.blake2b(rng.bytes(8) + bytes(rows)).hexdigest()
-
-
-def as_rounded_text(rows: list[int], rng: np.random.Generator) -> str:
-    return f"{len(rows) + rng.laplace():.0f}"
-
-
-def as_number(rows: list[int], rng: np.random.Generator) -> float:
-    return len(rows) + float(rng.laplace())
-
-
-@pytest.mark.parametrize(
-    ("function", "is_new"), [(as_text, True), (as_rounded_text, False), (as_number, False)]
-)
-def test_an_audit_of_outputs_that_are_nearly_all_new_is_underpowered(
-    function: Callable[..., Any], is_new: bool
-) -> None:
-    result = dpaudit.audit(function, [1, 2], [1], PureDP(1.0), samples=4_000, seed=1)
-    rng = np.random.default_rng(1)
-    d1, d2 = ([function(rows, rng) for _ in range(2_000)] for rows in ([1, 2], [1]))
-    recorded = dpaudit.bound(d1, d2, PureDP(1.0))
-    for one in (result, recorded):
-        assert one.verdict is Verdict.NO_VIOLATION_FOUND
-        assert bool(one.underpowered) is is_new
-    assert "post_process" not in (recorded.underpowered or "")  # no option of recordings

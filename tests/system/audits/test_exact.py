@@ -22,7 +22,6 @@ from dpaudit.claims import (
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.json import ContradictoryFile
-from dpaudit.reports.text import render, render_line, render_summary
 from dpaudit.targets.target import AnyTarget, ComposedTarget, ImportedTarget
 from tests.forging import forged, laws_of, with_certificates
 from tests.result_files import from_json, to_json
@@ -47,14 +46,11 @@ def audit(target: AnyTarget, claim: PrivacyClaim, **options: Any) -> AuditResult
         (K, ApproximateDP(1, 0.0999), True),
         (K, ApproximateDP(0.9999, 0.1), True),
         (K, PureDP(1), True),
-        (K, PureDP(600), True),
         (K, ProbabilisticDP(1, 0.1), False),
         (K, ProbabilisticDP(1, 0.0999), True),
         (K, ProbabilisticDP(0.9999, 0.1), True),
-        (MERGED, ApproximateDP(1, 0.1), False),
         (MERGED, ApproximateDP(1, 0.0999), True),
         (MERGED, ProbabilisticDP(1, 0.1), True),
-        (MERGED, ProbabilisticDP(1, 0.76), False),
         (RESPONSE, PureDP(math.log(3)), False),
         (RESPONSE, PureDP(1.0986), True),
         (RESPONSE, TotalVariation(0.5), False),
@@ -86,27 +82,12 @@ def test_numbers_of_the_counterexample() -> None:
     assert [row[0] for row in found.law] == ["4", "2", "3"]
 
 
-def test_equal_laws_have_no_event() -> None:
-    target = ImportedTarget(path=RESPONSE.path, params={"p": 0})
-    result = audit(target, PureDP(0))
-    assert result.verdict is Verdict.NO_VIOLATION_FOUND
-    assert laws_of(result)[0].event is None
-    assert "event       none" in render(result)
-
-
 def test_several_pairs_and_the_one_that_decides() -> None:
     pairs = (NeighbouringPair(0, 0, None, "equal"), NeighbouringPair(0, 1, None, "0 and 1"))
     result = audit(RESPONSE, PureDP(1), pairs=pairs)
     assert result.verdict is Verdict.VIOLATION
     assert result.decisive is result.by_pair[1]
     assert result.epsilon_lower == pytest.approx(math.log(3))
-    assert "1 of 2 pairs (" in render(result)
-    assert "inputs      equal" in render(result, verbose=1)
-
-
-def test_warnings_of_the_pair_are_kept() -> None:
-    pairs = (NeighbouringPair(0, 0, None, "equal"),)
-    assert laws_of(audit(RESPONSE, PureDP(1), pairs=pairs))[0].warnings != ()
 
 
 def test_an_adversary_is_all_that_counts() -> None:
@@ -125,50 +106,6 @@ def test_an_adversary_is_all_that_counts() -> None:
 def test_a_computational_claim_needs_an_adversary() -> None:
     with pytest.raises(UsageError, match="give adversary"):
         audit(RESPONSE, ComputationalDP(1, 0))
-
-
-def test_the_report_fits_and_says_what_was_not_looked_at() -> None:
-    for claim in (ProbabilisticDP(1, 0.1), ApproximateDP(1, 0.1), PureDP(1), GaussianDP(0.3)):
-        text = render(audit(MERGED, claim), verbose=1)
-        assert max(map(len, text.splitlines())) <= 80
-        assert "nothing was drawn" in text
-        assert "other inputs" in " ".join(text.split())
-
-
-def test_headlines() -> None:
-    def line(target: AnyTarget, claim: PrivacyClaim) -> str:
-        return render_line(audit(target, claim))
-
-    assert line(K, ApproximateDP(1, 0.1)) == (
-        "NO VIOLATION FOUND  it: exact: (1, 0.1)-DP holds for this pair"
-    )
-    assert line(RESPONSE, PureDP(1)) == (
-        "VIOLATION  it: exact: “output is 0” appears 3 times as often for d1; the claim allows 2.7"
-    )
-    assert line(K, PureDP(1)) == (
-        "VIOLATION  it: exact: “output is 0” appears in 10.0 % of outputs for d1, never for d2"
-    )
-    assert line(MERGED, ProbabilisticDP(1, 0.1)) == (
-        "VIOLATION  it: exact: outputs more than e^1 times as likely for d1 have probability "
-        "75.8 %; the claim allows 10.0 %"
-    )
-    assert line(RESPONSE, ApproximateDP(1, 0.05)) == (
-        "VIOLATION  it: exact: “output is 0” appears in 75.0 % of outputs for d1, 25.0 % for "
-        "d2; the claim allows 73.0 %"
-    )
-    assert "points tested of 5-Gaussian DP hold for this pair" in line(RESPONSE, GaussianDP(5))
-
-
-def test_no_chance_of_a_false_alarm_in_the_summary() -> None:
-    results = [audit(RESPONSE, PureDP(1)), audit(RESPONSE, PureDP(2))]
-    assert render_summary(results).splitlines() == [
-        "2 audits            as expected  not as expected",
-        "VIOLATION                     -                1",
-        "NO VIOLATION FOUND            1                -",
-        "",
-        "it: VIOLATION",
-        "  exact: “output is 0” appears 3 times as often for d1; the claim allows 2.7",
-    ]
 
 
 def test_a_changed_file_is_found_out() -> None:

@@ -1,9 +1,13 @@
-"""Outputs of ±inf and near the largest float: pytest turns each RuntimeWarning into an error."""
+"""Outputs of ±inf and near the largest float, and messages without UTF-8.
+
+pytest turns each RuntimeWarning into an error.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,7 @@ import pytest
 
 import dpaudit
 from dpaudit import PureDP, Verdict
+from tests.result_files import from_json, to_json
 
 LARGEST = float(np.finfo(float).max)
 Law = Callable[[int, np.random.Generator], Any]
@@ -38,9 +43,8 @@ def leaking(x: int, rng: np.random.Generator) -> list[float]:
 
 
 @pytest.mark.parametrize("law", [half_infinite, infinite, huge, vector])
-@pytest.mark.parametrize("samples", [500, 5_000])
-def test_infinite_outputs_are_audited_without_a_warning(law: Law, samples: int) -> None:
-    result = dpaudit.audit(law, 0, 1, PureDP(8.0), samples=samples)
+def test_infinite_outputs_are_audited_without_a_warning(law: Law) -> None:
+    result = dpaudit.audit(law, 0, 1, PureDP(8.0), samples=2_000)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
 
 
@@ -53,3 +57,15 @@ def test_recorded_infinities_are_bounded_without_a_warning(law: Law) -> None:
     rng = np.random.default_rng(1)
     d1, d2 = ([law(x, rng) for _ in range(1_000)] for x in (0, 1))
     assert dpaudit.bound(d1, d2, PureDP(8.0)).verdict is Verdict.NO_VIOLATION_FOUND
+
+
+def test_messages_that_have_no_utf_8_are_written_all_the_same(tmp_path: Path) -> None:
+    def odd(x: int, rng: np.random.Generator) -> int:
+        if rng.random() < 0.5:
+            raise ValueError("\udcff")
+        return x
+
+    text = to_json([dpaudit.audit(odd, 0, 1, PureDP(1.0), samples=1_000)])
+    (tmp_path / "r.json").write_text(text, encoding="utf-8")
+    (result,) = from_json((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert result.certificates[0].first_failures["ValueError"].message == "\udcff"

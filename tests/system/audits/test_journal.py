@@ -13,7 +13,6 @@ import pytest
 
 import dpaudit
 from dpaudit import (
-    ApproximateDP,
     AuditResult,
     GaussianDP,
     ProbabilisticDP,
@@ -27,10 +26,9 @@ from dpaudit.auditing.journal import JournalFile, journal_path
 from dpaudit.auditing.options import DrawnSeed
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
-from dpaudit.errors import JournalError, UsageError
+from dpaudit.errors import JournalError
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.reports.text import render
-from dpaudit.targets.target import CallableTarget, IsolatedTarget, repeated
+from dpaudit.targets.target import CallableTarget, repeated
 from mechanisms.pdp import counterexample
 from tests.result_files import to_json
 from tests.sent import batch, single
@@ -61,19 +59,6 @@ def failing(x: int, rng: np.random.Generator) -> int:
     return x if rng.random() < 0.6 else 1 - x
 
 
-def mixed(x: int, rng: np.random.Generator) -> Any:
-    some: list[Any] = [x, str(x), {"a": [rng.random()]}, b"\x00", None, [1, 2][:x], {x, 2}]
-    return some[rng.integers(len(some))] if rng.random() < 0.9 else rng.random()
-
-
-def vector(x: int, size: int, rng: np.random.Generator) -> Any:
-    return np.rint(3 * (x + rng.laplace(size=(size, 3))))
-
-
-def alike(x: int, size: int, rng: np.random.Generator) -> Any:
-    return x / 50 + rng.laplace(size=size)
-
-
 def atoms(x: int, size: int, rng: np.random.Generator) -> Any:
     return counterexample(x, epsilon=1.0, delta=0.1, size=size, rng=rng)
 
@@ -95,17 +80,11 @@ def spec_of(function: Callable[..., Any], claim: Any = None, **more: Any) -> Aud
 SPECS = {
     "batch": spec_of(batch),
     "refuted while learning": spec_of(batch, PureDP(0.2), samples=6_000),
-    "refuted while certifying": spec_of(batch, PureDP(0.7), samples=10_000),
-    "half is learned from": spec_of(alike, samples=4_000),
     "ended by bets": spec_of(single, PureDP(0.1), stop="bets"),
     "bets on a divergence": spec_of(single, RenyiDP(2.0, 0.05), stop="bets"),
-    "approximate": spec_of(batch, ApproximateDP(0.9, 0.05)),
     "a curve": spec_of(batch, GaussianDP(1.0)),
     "probabilistic": spec_of(atoms, ProbabilisticDP(1.0, 0.02)),
     "failures and a declared range": spec_of(failing, PureDP(2.0), range=(0, 1, "ValueError")),
-    "outputs of all kinds": spec_of(mixed, PureDP(3.0), samples=200),
-    "vectors": spec_of(vector, PureDP(4.0), samples=500),
-    "low bits": spec_of(batch, floating_point=True, samples=500),
     "generators everywhere": spec_of(Counting(), PureDP(1.5), samples=1_000),
     "several pairs": spec_of(
         batch,
@@ -211,16 +190,6 @@ def test_the_number_of_workers_may_change_between_runs(tmp_path: Path) -> None:
     assert as_text(cut_after(replace(spec, workers=2), 1_000, tmp_path)) == expected
 
 
-def test_an_isolated_mechanism_is_continued(tmp_path: Path) -> None:
-    spec = spec_of(
-        single, target=IsolatedTarget(target=CallableTarget(function=single)), samples=200
-    )
-    expected = whole(spec)
-    with pytest.raises(Cut):
-        cut_after(spec, 5, tmp_path)
-    assert as_text(cut_after(spec, 1_000, tmp_path)) == expected
-
-
 def test_a_budget_planned_by_the_clock_stays(tmp_path: Path) -> None:
     spec = spec_of(batch, time=0.2)
     budgets = []
@@ -316,15 +285,10 @@ def test_other_versions_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 OTHERS = {
     "samples was 2,000, is 7,000 .*never changed": {"samples": 7_000},
-    "time was None, is 5": {"time": 5.0},
     "claim was 1-DP, is 2-DP": {"claim": PureDP(2.0)},
     "seed was 0, is 1": {"seed": 1},
-    "confidence was 0.99, is 0.9": {"confidence": 0.9},
-    "stop was 'auto', is 'never'": {"stop": "never"},
-    "pairs was 0, 1, is 0, 2": {"pairs": (NeighbouringPair(0, 2, None, "0, 2"),)},
     "the content of pairs differs": {"pairs": (NeighbouringPair(0, 1.5, None, "0, 1"),)},
     "target was batch, is single": {"target": CallableTarget(function=single)},
-    "attacks was": {"attacks": (Fickle,)},
 }
 
 
@@ -345,13 +309,6 @@ def test_another_audit_is_refused_with_the_difference(
     with pytest.raises(JournalError, match=f": {words}") as error:
         run_audit(replace(spec, resume=True, **more))
     assert error.value.code == "journal-of-another-audit"
-
-
-def test_options_that_change_no_draw_may_differ(tmp_path: Path) -> None:
-    spec = replace(spec_of(batch), journal=tmp_path, resume=True)
-    run_audit(spec)
-    result = run_audit(replace(spec, expect="violation", workers=2))
-    assert result.expect == "violation"
 
 
 def test_the_code_of_a_file_must_not_change(tmp_path: Path, monkeypatch: Any) -> None:
@@ -380,12 +337,6 @@ def test_two_writers_are_refused(tmp_path: Path) -> None:
         run_audit(spec)
     assert error.value.code == "journal-in-use"
     file.close()
-
-
-def test_resume_needs_a_journal() -> None:
-    with pytest.raises(UsageError) as error:
-        spec_of(batch, resume=True)
-    assert error.value.code == "option-missing"
 
 
 def test_a_random_seed_is_replaced_by_that_of_the_journal(tmp_path: Path) -> None:
@@ -435,18 +386,6 @@ def test_audits_of_different_names_have_different_files() -> None:
     assert all(len(path.name) < 110 for path in paths)
     assert paths[0] == Path("folder/laplace.journal")
     assert not any(path.name.startswith(".") for path in paths)
-
-
-def test_interrupted_runs_are_counted(tmp_path: Path) -> None:
-    spec = spec_of(batch, samples=500)
-    assert run_audit(spec).resumed == 0
-    for place in (3, 6):
-        with pytest.raises(Cut):
-            cut_after(spec, place, tmp_path)
-    result = cut_after(spec, 1_000, tmp_path)
-    assert result.resumed == 2
-    assert result.warnings == ()  # they ended in order
-    assert "3: this audit " in render(result)
 
 
 def test_a_block_that_ends_several_processes_is_an_error(tmp_path: Path) -> None:

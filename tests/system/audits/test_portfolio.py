@@ -100,47 +100,30 @@ def test_a_share_that_no_rule_takes_is_the_main_rules() -> None:
 
 
 @pytest.mark.parametrize("mechanism", [noisy, constant])
-def test_every_rule_counts_its_own_guesses_on_the_same_draws(mechanism: Any) -> None:
+def test_every_rule_has_its_counts_p_value_and_bound_at_its_own_share(mechanism: Any) -> None:
     one = only(audited(mechanism))
-    assert {len(test.rule.guesses) for test in one.rules} == {
-        len(one.evidence.blocks[-1].tally.counts)
-    }
+    p_values, bounds = [1.0], [0.0]
     for test in one.rules:
-        assert (test.correct, test.wrong) == counted(one, test)
+        right, wrong = counted(one, test)
+        assert (test.correct, test.wrong) == (right, wrong)
         assert test.draws == sum(
             block.draws for block in one.evidence.blocks if block.stage == test.stage
         )
-
-
-@pytest.mark.parametrize("mechanism", [noisy, constant])
-def test_every_rule_has_its_p_value_and_its_bound_at_its_own_share(mechanism: Any) -> None:
-    one = only(audited(mechanism))
-    for test in one.rules:
-        right, wrong = counted(one, test)
+        p_values.append(p_of(right, wrong, 1.0) / (test.rule.share * CERTIFICATION_SHARE))
+        bounds.append(bound_of(right, wrong, test.alpha))
         assert test.p_value == pytest.approx(p_of(right, wrong, 1.0), rel=1e-6)
-        assert test.epsilon_lower == pytest.approx(bound_of(right, wrong, test.alpha), abs=1e-6)
+        assert test.epsilon_lower == pytest.approx(bounds[-1], abs=1e-6)
         assert test.refutes is (test.p_value <= test.alpha)
-
-
-@pytest.mark.parametrize("mechanism", [noisy, constant])
-def test_the_p_value_is_the_least_of_all_rules_each_by_its_share(mechanism: Any) -> None:
-    one = only(audited(mechanism))
-    exact = min(
-        p_of(*counted(one, test), 1.0) / (test.rule.share * CERTIFICATION_SHARE)
-        for test in one.rules
-    )
     betting = 1 / (max(1.0, one.wealth) * BETTING_SHARE)
-    assert one.p_value == pytest.approx(min(1.0, exact, betting), rel=1e-6)
-    best = max(bound_of(*counted(one, test), test.alpha) for test in one.rules)
-    assert one.epsilon_lower == pytest.approx(max(best, one.epsilon_betting), abs=1e-6)
+    assert one.p_value == pytest.approx(min(*p_values, betting), rel=1e-6)
+    assert one.epsilon_lower == pytest.approx(max(*bounds, one.epsilon_betting), abs=1e-6)
 
 
 def test_the_rule_with_the_best_bound_is_shown() -> None:
     one = only(audited())
     assert one.fixed.rule.kind == "rare"
     assert one.fixed.epsilon_lower == max(test.epsilon_lower for test in one.rules)
-    assert one.fixed.rule.attack == one.fixed.rule.attack == "rare outputs"
-    assert one.fixed.rule.guesses == one.fixed.rule.guesses
+    assert one.fixed.rule.attack == "rare outputs"
     assert [event.words for event in one.fixed.events] == ["output is 51", "output is 50"]
     assert [test.rule.kind for test in one.others] == ["main", "other"]
 
@@ -214,12 +197,8 @@ CHANGES: dict[str, Change] = {
         one, "main", rule=replace(one.evidence.rules[0], guesses=other_guesses(one, "main"))
     ),
     "counts of the main rule": lambda one: with_test(one, "main", correct=20_000),
-    "p-value of the third rule": lambda one: with_test(one, "other", p_value=1e-9),
     "alpha of the third rule": lambda one: with_test(one, "other", alpha=0.01),
-    "bound of the third rule": lambda one: with_test(one, "other", epsilon_lower=7.0),
     "the rare rule left out": lambda one: without(one, "rare"),
-    "all others left out": lambda one: without(one, "rare", "other"),
-    "a test left out": lambda one: replace(one, others=one.others[1:]),
     "another rule shown": lambda one: replace(
         one, fixed=one.others[0], others=(one.fixed, one.others[1])
     ),
@@ -242,10 +221,8 @@ def test_a_portfolio_that_was_tampered_with_is_noticed(name: str) -> None:
 IMPOSSIBLE: dict[str, Change] = {
     "all of the share for the rule that refutes": lambda one: with_rule(one, "rare", share=1.0),
     "more of the share": lambda one: with_rule(one, "other", share=0.05),
-    "another kind": lambda one: with_rule(one, "rare", kind="main"),
     "two of a kind": lambda one: with_rule(one, "other", kind="rare"),
     "the main rule left out": lambda one: without(one, "main"),
-    "another number of levels": lambda one: with_rule(one, "other", guesses=(1,)),
 }
 
 

@@ -38,10 +38,8 @@ def with_evidence(result: AuditResult, **changes: Any) -> AuditResult:
     ("mechanism", "epsilon", "samples", "stop"),
     [
         (laplace.laplace, 1.0, 150, "auto"),
-        (laplace.laplace, 1.0, 1_000, "never"),
         (laplace.laplace, 0.9, 20_000, "auto"),
         (laplace.wrong_density, 0.5, 150, "never"),
-        (laplace.wrong_density, 0.5, 1_000, "auto"),
         (laplace.wrong_density, 0.5, 20_000, "never"),
     ],
 )
@@ -83,10 +81,6 @@ def test_a_curve_settles_its_point_first() -> None:
     assert recheck(result) == []
 
 
-def test_time_that_plans_the_draws() -> None:
-    assert recheck(audited(time=0.3)) == []
-
-
 def test_a_forgery_without_changes_passes() -> None:
     """Else the findings below would show nothing."""
     result = audited()
@@ -122,7 +116,7 @@ def test_a_refutation_at_another_block() -> None:
     assert "to the refutation" in found
 
 
-@pytest.mark.parametrize(("claimed", "together"), [(0.0, 1), (0.25, 5), (0.9, 1_000), (1.0, 5)])
+@pytest.mark.parametrize(("claimed", "together"), [(0.0, 1), (0.9, 1_000)])
 def test_the_bound_of_betting_is_the_same_however_many_values_are_followed_at_once(
     claimed: float, together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,10 +148,7 @@ def blocks_of(result: AuditResult, stage: str) -> list[Block]:
         {"time": "0.3s"},
         {"samples": 5_000, "bound": "clopper-pearson"},
         {"samples": 5_000, "stop": "never", "mechanism": "wrong_density", "epsilon": 0.5},
-        *(
-            {"samples": 5_000, "stop": mode, "mechanism": "wrong_density", "epsilon": 0.5}
-            for mode in ("bets", "confirmed")
-        ),
+        {"samples": 5_000, "stop": "bets", "mechanism": "wrong_density", "epsilon": 0.5},
     ],
 )
 def test_an_honest_result_has_the_planned_draws(more: dict[str, Any]) -> None:
@@ -215,9 +206,7 @@ def test_a_confirmation_has_the_planned_draws_after_the_refutation() -> None:
             with_evidence(result, **changes)
 
 
-@pytest.mark.parametrize(
-    "changes", [{"budget": 19_999}, {"budget": 20_001}, {"counted": -5}, {"counted": 1}]
-)
+@pytest.mark.parametrize("changes", [{"budget": 19_999}, {"counted": -5}])
 def test_a_changed_budget_or_number_of_counted_draws_is_no_evidence(changes: Any) -> None:
     with pytest.raises(ValueError, match="draws"):
         with_evidence(requested(samples=20_000), **changes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +15,9 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress, Verdict
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.reports.text import document, render
+from dpaudit.reports.text import render
 from dpaudit.targets.target import CallableTarget
 from dpaudit.wording import UNSEEDED
-from tests.result_files import to_json
 from tests.specs import audit_of, replace
 
 
@@ -73,17 +71,6 @@ def test_draws_that_no_seed_decides_have_a_note_and_no_warning() -> None:
     assert not certificate.reproducible
     assert certificate.warnings == ()
     assert certificate.notes == (UNSEEDED,)
-    (recorded,) = json.loads(to_json([result]))["audits"][0]["ending"]["certificates"]
-    assert UNSEEDED in recorded["notes"]
-    assert " ".join(render(result).split()).count(f"note {UNSEEDED}") == 1
-
-
-def test_a_batch_says_it_once() -> None:
-    results = [run_audit(spec_of(from_the_system, name=f"audit-{place}")) for place in range(2)]
-    words = " ".join(document([*results, run_audit(spec_of(seeded))], 3).split())
-    assert words.count(UNSEEDED) == 1
-    assert f"in 2 audits, {UNSEEDED}" in words
-    assert "warning" not in words
 
 
 def test_state_that_was_seen_is_a_warning() -> None:

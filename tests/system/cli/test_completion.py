@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import pytest
@@ -13,7 +12,6 @@ from click.shell_completion import BashComplete
 
 from dpaudit.cli.commands import cli
 from tests.cli.test_completion import asked
-from tests.programs import DPAUDIT
 
 WITHOUT = """
 import json, os, sys
@@ -59,21 +57,3 @@ def test_scripts(shell: str) -> None:
     done = asked(f"{shell}_complete", "dpaudit run x --report ju")
     assert (done.returncode, done.stderr) == (0, "")
     assert "junit" in done.stdout
-
-
-def test_the_real_bash_completes(tmp_path: Path) -> None:
-    (tmp_path / "audits.yaml").write_text("")
-    script = f"""
-export PATH={Path(DPAUDIT).parent}:$PATH
-eval "$(_DPAUDIT_COMPLETE=bash_source dpaudit)"
-complete -p dpaudit
-COMP_WORDS=(dpaudit run x --report ma) COMP_CWORD=4
-_dpaudit_completion dpaudit
-echo "${{COMPREPLY[@]}}"
-"""
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "complete -o nosort -F _dpaudit_completion dpaudit",
-        "markdown",
-    ]

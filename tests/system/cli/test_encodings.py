@@ -9,12 +9,6 @@ import subprocess
 from tests.cli.test_main import ANSWERING, ROOT, TARGET, _command
 
 
-def test_lists_are_spelt_out_too() -> None:
-    listed = _encoded("latin-1", "list", "definitions")
-    assert "Gaussian differential privacy (--mu or --sigma)" in listed.stdout.decode("latin-1")
-    assert "delta(eps) <= Phi(" in listed.stdout.decode("latin-1")
-
-
 def test_what_programs_read_is_utf_8_and_a_terminal_without_greek_gets_its_verdict() -> None:
     words = (*TARGET[:-1], "12", "--samples", "1000", "--json", "-")
     plain = _encoded("ascii", *words)

@@ -35,11 +35,6 @@ def leaves_in_spite(x):
     except BaseException:
         return 0.0
 
-def leaves_in_a_thread(x):
-    thread = threading.Thread(target=os._exit, args=(0,))
-    thread.start()
-    thread.join()
-
 def exits_in_c(x):
     ctypes.CDLL(None).exit(x)
 
@@ -61,17 +56,6 @@ def starts_threads(x, rng):
     if "mine" not in [thread.name for thread in threading.enumerate()]:
         threading.Thread(target=time.sleep, args=(600,), name="mine").start()
     return x + rng.laplace()
-
-def starts_a_thread_that_ends(x, rng):
-    if "mine" not in [thread.name for thread in threading.enumerate()]:
-        main = threading.main_thread()
-        threading.Thread(target=writes_at_the_end, args=(main,), name="mine").start()
-    return x + rng.laplace()
-
-def writes_at_the_end(main):
-    main.join()
-    with open("written", "a") as file:
-        file.write("!")
 
 class Odd(BaseException):
     pass
@@ -134,7 +118,7 @@ def names(text: str) -> list[str]:
     return [one["name"] for one in json.loads(text)["audits"]]
 
 
-@pytest.mark.parametrize("function", ["leaves_in_spite", "leaves_in_a_thread", "exits_in_c"])
+@pytest.mark.parametrize("function", ["leaves_in_spite", "exits_in_c"])
 def test_a_mechanism_that_ends_the_process_gets_no_verdict(function: str) -> None:
     ended = audit(function)
     message = ended.stdout + ended.stderr
@@ -157,19 +141,6 @@ def test_a_crash_ends_the_program_by_its_signal(folder: Path, function: str, num
     reported = inside("report", "r.json")
     assert reported.exit_code == 3
     assert reported.stderr.startswith("error: r.json: 2 of 4 audits: ")
-
-
-def test_a_line_that_begins_with_dashes_alone_is_a_command_too() -> None:
-    done = dpaudit("--", "run", "m.py:leaves", *INPUTS)
-    assert done.returncode == 3
-    assert done.stdout.startswith("ERROR")
-
-
-def test_children_of_a_mechanism_may_leave(folder: Path) -> None:
-    ended = audit("has_children")
-    assert len((folder / "children").read_text()) > 2
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("NO VIOLATION FOUND")
 
 
 @pytest.mark.parametrize(
@@ -231,22 +202,6 @@ def test_threads_of_a_mechanism_do_not_keep_the_program(folder: Path) -> None:
     assert names((folder / "results.json").read_text()) == ["starts_threads"]
 
 
-def test_threads_that_end_by_themselves_may(folder: Path) -> None:
-    ended = audit("starts_a_thread_that_ends")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert (folder / "written").read_text() == "!"
-
-
-SOON = "from dpaudit import watching; watching.WARNING_SECONDS = 0.1; watching.LOOK_SECONDS = 0.05"
-
-
-def test_an_import_that_lasts_is_said_once(folder: Path) -> None:
-    (folder / "slow.py").write_text("import time; time.sleep(0.5)\ndef f(x): return 0")
-    ended = dpaudit("run", "slow.py:f", *INPUTS, setup=SOON)
-    assert ended.stderr.count("importing slow.py has ") == 1
-    assert "has not ended" not in ended.stdout
-
-
 def _closed(*numbers: int) -> Callable[[], None]:
     def close() -> None:
         for number in numbers:
@@ -259,7 +214,7 @@ def _closed(*numbers: int) -> Callable[[], None]:
 NOTHING_MAY_GROW = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
 
 
-COMMANDS = [("run", "m.py:laplace", *INPUTS), ("list", "definitions"), ("--version",)]
+COMMANDS = [("run", "m.py:laplace", *INPUTS), ("list", "definitions")]
 
 
 def test_a_closed_standard_output() -> None:
@@ -268,7 +223,7 @@ def test_a_closed_standard_output() -> None:
     assert re.fullmatch(r"error: .* standard output: .* > /dev/null\n", ended.stderr)
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=["run", "list", "version"])
+@pytest.mark.parametrize("words", COMMANDS, ids=["run", "list"])
 def test_a_full_standard_output(words: tuple[str, ...], folder: Path) -> None:
     with (folder / "full").open("w") as file:
         ended = dpaudit(*words, stdout=file, setup=NOTHING_MAY_GROW)
@@ -276,12 +231,8 @@ def test_a_full_standard_output(words: tuple[str, ...], folder: Path) -> None:
     assert re.fullmatch(r"error: .* standard output: File too large\n", ended.stderr)
 
 
-@pytest.mark.parametrize("function", ["laplace", "nothing"])
-def test_standard_error_decides_nothing(function: str) -> None:
-    code = audit(function).returncode
-    assert code == (0 if function == "laplace" else 2)
-    if function == "laplace":
-        assert audit(function, preexec_fn=_closed(2)).returncode == code
+@pytest.mark.parametrize(("function", "code"), [("laplace", 0), ("nothing", 2)])
+def test_standard_error_decides_nothing(function: str, code: int) -> None:
     with open("full", "w") as full:  # noqa: PTH123
         ended = audit(function, stderr=full, setup=NOTHING_MAY_GROW)
     assert ended.returncode == code
@@ -294,18 +245,13 @@ def test_nothing_is_open() -> None:
     assert ended.stderr.startswith("error: standard input ")
 
 
-@pytest.mark.parametrize(
-    ("command", "module"),
-    [("list", "click"), ("run", "numpy")],
-)
-def test_ctrl_c_while_the_program_starts(module: str, command: str) -> None:
+def test_ctrl_c_while_the_program_starts() -> None:
     setup = (
         "import os, signal, sys\nclass Interrupts:\n    def find_spec(self, name, *more):\n"
-        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "        if name == 'numpy': os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupts())"
     )
-    words = ("m.py:laplace", *INPUTS) if command == "run" else ("attacks",)
-    ended = dpaudit(command, *words, setup=setup)
+    ended = audit("laplace", setup=setup)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
 
 
@@ -316,9 +262,7 @@ def _deep(opening: str, closing: str = "", inside: str = "1") -> str:
 # Commands, each with the file that it names.
 DEEP: list[tuple[tuple[str, ...], str]] = [
     (("run", "m.py:laplace", "--d1", _deep("[", "]"), "--d2", "1"), "--d1"),
-    (("run", "m.py:laplace", "--d1", _deep("- "), "--d2", "1"), "--d1"),
     (("run", "m.py:laplace", "--d1", "@deep.json", "--d2", "1"), "@deep.json"),
-    (("run", "m.py:laplace", "--d1", "@deep.yaml", "--d2", "1"), "@deep.yaml"),
     (("run", "m.py:laplace", "--d1", "@map.yaml", "--d2", "1"), "@map.yaml"),
     (("run", "deep.yaml"), "deep.yaml:1"),
     (("report", "deep.json"), "deep.json"),
@@ -344,11 +288,7 @@ READS = {
     "a result": ("report", "in.json"),
     "audits": ("run", "in.yaml"),
     "a dataset": ("run", "m.py:laplace", "--d1", "@in.json", *INPUTS[2:]),
-    "a mechanism": ("run", "in.py:laplace", *INPUTS),
     "draws": ("bound", "in.csv", "m.csv", "--epsilon", "1"),
-    "an array": ("bound", "in.npy", "m.csv", "--epsilon", "1"),
-    "JSON lines": ("bound", "in.jsonl", "m.csv", "--epsilon", "1"),
-    "a program": ("run", "m.py:laplace", *INPUTS, "--python", "./in.py"),
     "a journal": ("run", "m.py:laplace", *INPUTS, "--journal", "in.json"),
 }
 
@@ -357,7 +297,7 @@ READS = {
     ("name", "kind"), [(name, ("device", "pipe")[n % 2]) for n, name in enumerate(READS)]
 )
 def test_what_is_no_file_is_not_waited_for(folder: Path, name: str, kind: str) -> None:
-    for suffix in ("json", "yaml", "py", "csv", "npy", "jsonl"):
+    for suffix in ("json", "yaml", "csv"):
         if kind == "pipe":
             os.mkfifo(folder / f"in.{suffix}")
         else:
@@ -365,24 +305,7 @@ def test_what_is_no_file_is_not_waited_for(folder: Path, name: str, kind: str) -
     ended = inside(*READS[name])
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert len(ended.stderr.splitlines()) == 1
-    assert "Did you mean" not in ended.stderr
     assert kind in ended.stderr or name == "a journal"
-
-
-def test_a_journal_in_a_pipe(folder: Path) -> None:
-    (folder / "kept").mkdir()
-    os.mkfifo(folder / "kept" / "laplace.journal")
-    ended = inside("run", "m.py:laplace", *INPUTS, "--journal", "kept")
-    assert (ended.exit_code, ended.stdout) == (2, "")
-    assert "kept/laplace.journal" in ended.stderr
-
-
-def test_a_link_that_leads_nowhere(folder: Path) -> None:
-    (folder / "a.json").symlink_to("b.json")
-    for words in (READS["a result"], READS["a dataset"]):
-        ended = inside(*[word.replace("in.json", "a.json") for word in words])
-        assert ended.exit_code == 2
-        assert "symbolic link to 'b.json'" in ended.stderr
 
 
 def _fed(script: str) -> subprocess.CompletedProcess[str]:
@@ -401,9 +324,8 @@ def test_pipes_that_end_are_read() -> None:
         assert ended.stdout.startswith("NO VIOLATION FOUND")
 
 
-@pytest.mark.parametrize("feed", ["REPORT - < /dev/zero", "yes | REPORT -"])
-def test_pipes_that_do_not_end(feed: str) -> None:
-    ended = _fed(feed)
+def test_a_pipe_that_does_not_end() -> None:
+    ended = _fed("yes | REPORT -")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "268,435,456 bytes" in ended.stderr
 
@@ -421,57 +343,13 @@ def test_a_file_that_memory_does_not_hold(folder: Path) -> None:
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_memory_that_runs_out_within_an_audit_is_no_verdict(folder: Path) -> None:
-    setup = (
-        "import dpaudit.auditing.engine as engine\n"
-        "def full(*given, **more): raise MemoryError\n"
-        "engine.run_audit = full\n"
-    )
-    ended = audit("laplace", setup=setup)
-    assert ended.returncode == 3
-    assert "out of memory" in ended.stdout + ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
-def test_an_argument_that_is_no_text() -> None:
-    words = ["-m", "dpaudit", "run", "m.py:laplace", "--d1", os.fsdecode(b"\xff"), *INPUTS[2:]]
-    ended = subprocess.run([sys.executable, *words], capture_output=True, timeout=60)
-    assert (ended.returncode, ended.stdout) == (2, b"")
-    assert ended.stderr.startswith(b"error: the argument b'\\xff' is not text in utf-8")
-    assert len(ended.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    "words", [("m.py:laplace", *INPUTS), ("batch.yaml",), ("m.py:laplace", *INPUTS, "--json", "x")]
-)
-def test_a_working_directory_that_is_gone(folder: Path, words: tuple[str, ...]) -> None:
+def test_a_working_directory_that_is_gone(folder: Path) -> None:
     gone = folder / "gone"
     gone.mkdir()
-    ended = dpaudit("run", *words, setup=f"import os; os.rmdir({str(gone)!r})", cwd=gone)
+    ended = audit("laplace", setup=f"import os; os.rmdir({str(gone)!r})", cwd=gone)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert len(ended.stderr.splitlines()) == 1
     assert "internal" not in ended.stderr
-
-
-# As where a folder must not be looked into, which root may.
-LONG = f"{'x' * 300}/results"
-UNREACHABLE = {
-    "--json": ("cannot write", LONG, "afile/results", "loop", "loop/results"),
-    "--journal": ("journal", LONG, "afile/results", "loop", "loop/results"),
-}
-
-
-@pytest.mark.parametrize("flag", UNREACHABLE)
-def test_places_that_cannot_be_written(folder: Path, flag: str) -> None:
-    (folder / "afile").touch()
-    (folder / "loop").symlink_to("loop")
-    said, *places = UNREACHABLE[flag]
-    for place in places:
-        ended = inside("run", "m.py:laplace", *INPUTS, flag, place)
-        assert (ended.exit_code, ended.stdout) == (2, ""), place
-        assert ended.stderr.startswith("error: ")
-        assert said in ended.stderr
-        assert len(ended.stderr.splitlines()) == 1
 
 
 def test_signals_that_the_mechanism_sends_are_requests() -> None:

@@ -157,14 +157,6 @@ def test_the_command_starts_over_with_a_hash_seed(
     assert (folder / "started").read_text().splitlines() == [expected]
 
 
-def test_a_program_from_standard_input_does_not_start_over(folder: Path) -> None:
-    code = "from dpaudit.cli.main import main; main()"
-    words = ("-", "check", "light.yaml")
-    result = run(*words, program=(sys.executable,), input=code)
-    assert result.returncode == 0, result.stderr
-    assert (folder / "started").read_text() == "None False\n"
-
-
 @pytest.mark.parametrize(
     ("started", "words", "expected"),
     [
@@ -173,29 +165,18 @@ def test_a_program_from_standard_input_does_not_start_over(folder: Path) -> None
         (["python", "-m", "dpaudit", "run"], ["/lib/dpaudit/__main__.py", "run"], True),
         (["python", "-m", "dpaudit", "run"], ["/bin/dpaudit", "run", "more"], False),
         (["python", "mine.py", "run"], ["mine.py", "run"], False),
-        (["python", "-m", "pytest", "run"], ["/lib/pytest/__main__.py", "run"], False),
         (["python", "-c", "code", "run"], ["-c", "run"], False),
         (["python", "-", "run"], ["-", "run"], False),
-        (["python"], ["", "run"], False),
-        ([], ["/bin/dpaudit", "run"], False),
-        (["python", "/bin/dpaudit"], ["/bin/dpaudit"], False),
         (["python", "/bin/dpaudit", "--version"], ["/bin/dpaudit", "--version"], False),
     ],
 )
-@pytest.mark.parametrize("fails", [False, True])
 def test_which_programs_start_over(
-    monkeypatch: pytest.MonkeyPatch,
-    started: list[str],
-    words: list[str],
-    expected: bool,
-    fails: bool,
+    monkeypatch: pytest.MonkeyPatch, started: list[str], words: list[str], expected: bool
 ) -> None:
     calls = []
 
     def execve(path: str, words: list[str], environment: dict[str, str]) -> None:
         calls.append((path, words, environment["PYTHONHASHSEED"]))
-        if fails:
-            raise OSError
 
     class Began(Exception):
         pass
@@ -231,15 +212,6 @@ def test_the_repeat_line_gives_the_same_digits_in_a_plain_shell() -> None:
     assert {**first, "seconds": 0} == {**second, "seconds": 0}
 
 
-def test_a_plan_names_the_hash_seed_of_its_audit(
-    dpaudit: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONHASHSEED", "7")
-    planned = dpaudit("plan", "m.py:type_of_number", *INPUTS, "--trial", "500")
-    words = " ".join(planned.stdout.split())
-    assert "PYTHONHASHSEED=7 dpaudit run m.py:type_of_number" in words
-
-
 def test_a_journal_is_not_continued_under_another_hash_seed(
     dpaudit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,15 +224,6 @@ def test_a_journal_is_not_continued_under_another_hash_seed(
     assert f"PYTHONHASHSEED was 7, is {USUAL}" in " ".join(refused.stderr.split())
     monkeypatch.setenv("PYTHONHASHSEED", "7")
     assert dpaudit(*words, "--resume").exit_code == 0
-
-
-@pytest.mark.parametrize("closed", [">&-", "<&- 2>&-"])
-def test_closed_streams_stay_closed(closed: str) -> None:
-    words = f'exec "{SCRIPT}" list definitions {closed}'
-    result = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=60)
-    assert (result.returncode == 0) == (closed != ">&-")
-    assert ("Gaussian" in result.stdout) == (closed != ">&-")
-    assert "Traceback" not in result.stderr
 
 
 FROM_PYTHON = """

@@ -62,19 +62,13 @@ def test_modules_and_files_of_other_folders(folder: Path) -> None:
     [
         ("scaled --param sensitivity=1", {"params": {"sensitivity": 1, "epsilon": 1.0}}),
         ("Laplace", {"init": {"epsilon": 1.0}, "call": "add_noise"}),
-        ("Laplace --init [0.25]", {"init": [0.25], "call": "add_noise"}),
         ("Several --call add_noise", {"init": {"epsilon": 1.0}, "call": "add_noise"}),
-        ("Called", {"d1": 0, "d2": 1}),
         ("make --factory", {"factory": True, "init": {"epsilon": 1.0}}),
-        ("ready --factory", {"factory": True}),
         ("elsewhere --rng-arg prng --data-arg queries --d1 [0] --d2 []", {"rng_arg": "prng"}),
         ("noisy_mean --as array --d1 [0.5,1] --d2 [0.5]", {"as": "array"}),
         # At its default of 1 the mechanism, which is right, would be accused.
         ("defaulted --d1 [0] --d2 [] --epsilon 0.5", {"params": {"epsilon": 0.5}}),
-        ("Defaulted --epsilon 0.5", {"init": {"epsilon": 0.5}}),
-        ("Defaulted --init {epsilon:\u00a00.25} --epsilon 0.5", {"init": {"epsilon": 0.25}}),
         ("private_count --d1 [2,3] --d2 [2] --delta 0.1", {"d1": [2, 3], "d2": [2]}),
-        ("private_count --d1 [1] --d2 [] --definition probabilistic --delta 0.1", {"d2": []}),
     ],
 )
 def test_what_signatures_say(folder: Path, words: str, expected: dict[str, Any]) -> None:

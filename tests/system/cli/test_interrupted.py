@@ -82,7 +82,6 @@ def runs(process: Process) -> bool:
     [
         (),
         ("--workers", "2", *ISOLATED),
-        ("--executor", "processes"),
         ("--executor", "dask", "--workers", "2"),
     ],
 )
@@ -124,7 +123,6 @@ def test_files_of_an_earlier_run_are_not_left_in_the_place_of_this_one(tmp_path:
     ("workers", "is_for_all"),
     [
         ((), False),  # where there is one process, all are this one
-        (("--workers", "2"), False),
         (("--workers", "2", *ISOLATED), True),
     ],
 )

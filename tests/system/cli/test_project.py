@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.cli.test_project import TARGET, asked, project
+from tests.cli.test_project import TARGET, project, requested
 from tests.cli.test_project import folder as folder
 from tests.system.cli.test_run_journal import KILLED
 
@@ -17,7 +17,7 @@ def test_other_commands_take_what_they_have(dpaudit: Any) -> None:
     project("samples = 2_000\nconfidence = 0.9\nseed = 5\nrequire_rare = 0.3\nstrict = true")
     words = ("--space", "number in [0, 1]", "--adjacency", "l1:1", "--epsilon", "3")
     dpaudit("search", "m.py:noisy", *words, "--json", "r.json", "--samples", "3000")
-    assert asked()[0][1:] == (0.9, 5)
+    assert requested()[0][1:] == (0.9, 5)
     Path("guesses.csv").write_text("included,guess\n" + "1,1\n0,0\n" * 50)
     dpaudit("bound", "--guesses", "guesses.csv", "--epsilon", "9", "--json", "g.json")
     (found,) = json.loads(Path("g.json").read_text("utf-8"))["audits"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import reduce
 from operator import getitem
@@ -45,83 +45,6 @@ def test_a_rerun_shows_a_record_of_other_draws(dpaudit: Any, tmp_path: Path) -> 
     assert "ending.certificates[0]" in result.stderr
 
 
-Change = Callable[[dict[str, Any]], object]
-
-
-def changed(**fields: Any) -> Change:
-    return lambda audit: audit.update(fields)
-
-
-def changed_certificate(**fields: Any) -> Change:
-    return lambda audit: audit["ending"]["certificates"][0].update(fields)
-
-
-def changed_request(**settings: Any) -> Change:
-    return lambda audit: audit["request"]["settings"].update(settings)
-
-
-def changed_finding(**fields: Any) -> Change:
-    return lambda audit: audit["trace"]["findings"][0].update(fields)
-
-
-def changed_command(old: str, new: str) -> Change:
-    return lambda audit: audit.update(command=audit["command"].replace(old, new))
-
-
-def renamed_event(audit: dict[str, Any]) -> None:
-    text = json.dumps(audit).replace(json.dumps(audit["event"]), '"output > 9"')
-    audit.update(json.loads(text))
-
-
-def named(audit: dict[str, Any]) -> None:
-    audit["name"] = audit["request"]["settings"]["name"] = "another"
-
-
-CHANGES: list[tuple[Change, str]] = [
-    (changed_command("--epsilon 0.5", "--epsilon 5"), "claim.epsilon"),
-    (changed_command("--epsilon 0.5", "--epsilon 0.5 --journal mine"), "command"),
-    (changed_command("--samples 1000", ""), "request"),
-    (changed_command("dpaudit run", "PYTHONHASHSEED=1 dpaudit run"), "command"),
-    (changed_command("--d1 0", '--d1 "0"'), "command"),
-    (changed(source="mine.py:8"), "source"),
-    (changed(trace=None), "trace"),
-    (changed_finding(words="no noise is added"), "trace.findings[0].words"),
-    (changed_finding(line={"file": "mine.py", "line": 9, "code": "x"}), "trace.findings[0].line"),
-    (lambda audit: audit["trace"].update(excerpts=[]), "trace.excerpts"),
-    (renamed_event, "event"),
-    (changed(target="another:count"), "target"),
-    (changed(notes=["checked twice"]), "notes"),
-    (changed(warnings=["approved"]), "warnings"),
-    (named, "name"),
-    (changed(expect="pass"), "expect"),
-    (changed(strict=True), "strict"),
-    (changed(underpowered="too few draws"), "underpowered"),
-    (changed(grouped=None), "grouped"),
-    (changed(seed=4), "seed"),
-    (changed_request(d1="5"), "request.settings.d1"),
-    (changed_certificate(pair="0 and 1"), "ending.certificates[0].pair"),
-    (changed_certificate(adjacency="replace"), "ending.certificates[0].adjacency"),
-    (changed_certificate(warnings=[]), "ending.certificates[0].warnings"),
-    (changed_certificate(notes=["checked twice"]), "ending.certificates[0].notes"),
-    (changed_certificate(ignored=[]), "ending.certificates[0].ignored"),
-    (lambda audit: audit["versions"].update(numpy="1.0"), "versions.numpy"),
-]
-
-
-def test_a_rerun_compares_each_field_that_a_report_shows(
-    dpaudit: Any, refuted_run: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "changed.json"
-    for change, field in CHANGES:
-        document = json.loads(refuted_run)
-        change(document["audits"][0])
-        assert document != json.loads(refuted_run)
-        path.write_text(forged(document), "utf-8")
-        result = dpaudit("report", "--rerun", path)
-        assert result.exit_code == 3, field
-        assert f": {field}" in result.stderr, result.stderr
-
-
 def test_a_rerun_may_compare_fewer_draws_of_new_processes(
     dpaudit: Any, refuted_run: str, tmp_path: Path
 ) -> None:
@@ -152,9 +75,7 @@ def refuted_run(dpaudit: Any, tmp_path: Path, traces: None) -> str:
     return path.read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    "command", [None, "echo approved", "dpaudit list", "dpaudit run --help", "dpaudit run 'mine.py"]
-)
+@pytest.mark.parametrize("command", [None, "echo approved", "dpaudit run 'mine.py"])
 def test_a_command_that_makes_no_audit_cannot_be_repeated(
     dpaudit: Any, kept_run: str, tmp_path: Path, command: str | None
 ) -> None:
@@ -273,21 +194,6 @@ def test_audits_of_several_files_with_one_name_are_repeated(
     assert "b.yaml: x: trace: " in result.stderr
 
 
-def test_batches_with_folders_and_lists_are_run_again(dpaudit: Any, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "def count(rows, rng):\n    assert isinstance(rows, list)\n"
-        "    return len(rows) + rng.laplace()\n"
-    )
-    (tmp_path / "audits.yaml").write_text(
-        "version: 1\naudits:\n  - {name: a, mechanism: mine.py:count, d1: [1, 2], d2: [1],\n"
-        "     claim: {epsilon: 1}, samples: 2000, seed: '${s}', matrix: {s: [1, 2]}}\n"
-    )
-    path = tmp_path / "results.json"
-    ran = dpaudit("run", tmp_path / "audits.yaml", "--json", path)
-    assert ran.exit_code == 0, ran.stderr
-    assert dpaudit("report", "--rerun", path).exit_code == 0
-
-
 def test_draws_that_the_clock_planned_are_not_run_again(dpaudit: Any, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     dpaudit("run", *RUN, "--time", "0.2s", "--json", path)
@@ -302,23 +208,3 @@ def test_results_made_from_python_are_not_run_again(dpaudit: Any, tmp_path: Path
     path.write_text(to_json([made]), "utf-8")
     result = dpaudit("report", "--rerun", path)
     assert (result.exit_code, result.code) == (2, "rerun-impossible")
-
-
-def test_a_rerun_from_another_folder_finds_the_same(
-    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file in which an exception is raised is named relative to the folder."""
-    mechanism, kept = tmp_path / "mine.py", tmp_path / "results.json"
-    mechanism.write_text(
-        "def lap(d, rng):\n"
-        "    x = d + rng.laplace()\n"
-        "    if x > 3:\n"
-        "        raise ValueError('too large')\n"
-        "    return x\n"
-    )
-    (tmp_path / "folder").mkdir()
-    monkeypatch.chdir(tmp_path / "folder")
-    flags = ("--d1", "0", "--d2", "1", "--epsilon", "0.5", "--samples", "5000", "--json", str(kept))
-    dpaudit("run", f"{mechanism}:lap", *flags)
-    monkeypatch.chdir(tmp_path)
-    assert dpaudit("report", str(kept), "--rerun").exit_code == 0

@@ -48,23 +48,6 @@ def test_slow_draws_choose_bets_and_the_choice_is_repeated(saved: Any, dpaudit: 
     assert dpaudit("report", "--rerun", "r.json", "-q").exit_code == 0
 
 
-def test_the_choice_for_an_audit_of_a_file_is_repeated_too(
-    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("slow.py").write_text(SLOW.format(seconds=0.006))
-    Path("a.yaml").write_text(
-        "version: 1\ndefaults: {mechanism: 'slow.py:mean', d1: [0], d2: [0, 1], samples: 3000}\n"
-        "audits: [{name: a, claim: {epsilon: 0.1}, confidence: 0.9}]\n"
-    )
-    assert dpaudit("run", "a.yaml", "--seed", "0", "--json", "r.json", "-q").exit_code == 1
-    (audit,) = json.loads(Path("r.json").read_text())["audits"]
-    assert audit["command"] == "dpaudit run a.yaml -k a --seed 0 --stop bets"
-    Path("slow.py").write_text(SLOW.format(seconds=0))
-    result = dpaudit("report", "--rerun", "r.json", "-q")
-    assert result.exit_code == 0, result.stderr
-
-
 def test_fast_draws_choose_a_confirmation_and_say_nothing_of_it(saved: Any) -> None:
     _, audit = saved(0)
     assert not audit["ending"]["certificates"][0]["evidence"]["limits"]["ends_by_bets"]
@@ -78,8 +61,3 @@ def test_the_option_decides_whatever_a_draw_takes(saved: Any, asked: str) -> Non
     assert audit["ending"]["certificates"][0]["evidence"]["limits"]["ends_by_bets"] is (
         asked == "bets"
     )
-
-
-def test_an_unknown_choice_is_refused(dpaudit: Any) -> None:
-    flags = ("--samples", "1000", "--stop", "early")
-    assert dpaudit("run", "mechanisms.laplace:laplace", *ASKED, *flags).exit_code == 2

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft4Validator
 
-from dpaudit.reports.registry import FORMATS
+from dpaudit.reports.formats import FORMATS
 from tests.cli.test_gates import BATCH, NAMES, names, saved
 from tests.cli.test_gates import folder as folder
 from tests.forging import forged

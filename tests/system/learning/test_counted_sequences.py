@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,18 +21,38 @@ from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.level_map import by_input
 from dpaudit.levels.rare_filter import USUAL_DRAWS
 from dpaudit.levels.scores import ScoreLevels
+from dpaudit.outcomes import from_raw
 from tests.unit.attacks.test_counted_sequences import (
     ENTRIES,
     KEPT,
     MORE,
     counted_on,
     drawn,
+    flags,
     learned,
-    side_by_side,
 )
-from tests.unit.attacks.test_counted_sequences import goes_on as goes_on
 
 AIM = Objective(ProfilePoint(0.0, 0.0), 500_000)
+
+
+@functools.cache
+def side_by_side(size: int, seed: int) -> SelectionDraws:
+    """Answers above a noisy threshold with their numbers, flags of other ones, and noise."""
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    shift = np.where(is_d1, 0.5, -0.5)[:, None]
+    noisy = shift + rng.laplace(0.0, 6.0, (size, 8))
+    above = noisy >= rng.laplace(2.0, 2.0, (size, 1))
+    before: Any = np.cumsum(above, axis=1) - above
+    given = np.where(before < 2, np.where(above, noisy, -1_000.0), -2_000.0)
+    noise = rng.normal(size=(size, 2)) + 0.1 * shift
+    noise[:, 1] += noise[:, 0]
+    return SelectionDraws(from_raw(np.hstack([given, flags(shift, size, rng), noise])), is_d1)
+
+
+@pytest.fixture
+def goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.attacks.blocks._DRAWS_TO_REFIT", KEPT)
 
 
 def explained(draws: SelectionDraws, order: Candidate) -> float:

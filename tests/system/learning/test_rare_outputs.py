@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -9,7 +11,32 @@ from scipy.stats import binom
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.attacks.rules import rare_rule
-from tests.unit.attacks.test_rare_outputs import PURE, leaking, right_and_wrong
+from dpaudit.draws import SelectionDraws
+from dpaudit.outcomes import from_raw
+from tests.unit.attacks.test_rare_outputs import PURE, right_and_wrong
+
+
+def leaking(
+    noise: str, value: float, seed: int, size: int, p: float = 1e-3, *, both: bool = False
+) -> SelectionDraws:
+    """Return draws of noise, which differs by 1 between the inputs; rarely a value of d1 alone or,
+    with `both`, a value of each input."""
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    made: Any = {
+        "Laplace": rng.laplace,
+        "normal": rng.normal,
+        "decimals": rng.laplace,
+        "integers": rng.laplace,
+    }[noise](size=size)
+    # Rounded last: rounding errors of a sum tell of its parts.
+    made = np.round(made + is_d1, {"decimals": 1, "integers": 0}.get(noise, 17))
+    leaks = rng.random(size) < p
+    if both:
+        made[leaks] = value + is_d1[leaks]
+    else:
+        made[leaks & is_d1] = value
+    return SelectionDraws(from_raw(made), is_d1)
 
 
 @pytest.mark.parametrize(("noise", "value", "both"), [

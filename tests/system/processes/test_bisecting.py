@@ -149,18 +149,6 @@ def test_the_event_is_not_tested_elsewhere_if_the_mechanism_raises_where_it_is_l
     assert "not in this release" in str(error)
 
 
-def test_an_error_of_the_release_where_the_event_is_looked_for_keeps_its_kind(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bisecting, "LEARNED", 500)
-    for place in ({}, {"learned_in": "2.0"}):
-        error = refusal(found, folder, ["1.0"], "4.0", **place)
-        assert error.code == "mechanism-not-made", place
-        assert "newer Python" in str(error)
-    with pytest.raises(NotInstallable):
-        found(folder, ["1.0"], "8.0", learned_in="2.0")
-
-
 def test_other_audits_are_refused(folder: Path) -> None:
     environments = Started(folder, "mine")
     plain = {"mechanism": "math:sqrt", "d1": 0, "d2": 1, "claim": {"epsilon": 1}}

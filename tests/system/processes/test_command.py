@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.adapters import command, in_child
+from dpaudit.adapters import command
 from dpaudit.adapters.calls import Mechanism
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.processes import child
-from dpaudit.targets.target import CommandTarget, ComposedTarget, Limits
+from dpaudit.targets.target import CommandTarget, Limits
 
 C_SOURCE = Path(__file__).parents[3] / "docs" / "examples" / "laplace.c"
 
@@ -114,13 +114,6 @@ def test_the_program_in_c_draws_laplace_noise(compiled: str) -> None:
     assert abs((drawn > 10 + 2 * np.log(5)).mean() - 0.1) < 5 * np.sqrt(0.09 / 100_000)
 
 
-def test_frames_may_be_asked_for_one_outcome_at_a_time(compiled: str) -> None:
-    with running(CommandTarget(words=(compiled, "1"), is_batch=False)) as mechanism:
-        assert mechanism.interleaved
-        drawn = mechanism.sample_each([0, 1000] * 200, rng())
-        assert [one > 500 for one in drawn] == [False, True] * 200
-
-
 def test_frames_of_vectors_of_integers(program: Write) -> None:
     hello = '{"dpaudit": 1, "frames": "int64", "columns": 3}'
     body = 'sys.stdout.buffer.write(b"".join(i.to_bytes(8, "little") for i in (x, 2, 3)))'
@@ -148,12 +141,6 @@ def test_outcomes_of_any_shape(program: Write) -> None:
             mechanism.sample_each([1j], rng())
 
 
-def test_large_datasets(program: Write) -> None:
-    dataset = list(range(50_000))
-    with running(program("print(len(x), flush=True)")) as mechanism:
-        assert mechanism.sample(dataset, 20, rng()) == [50_000] * 20
-
-
 def test_a_failure_is_an_outcome(program: Write) -> None:
     body = """print('{"$raised": "Overflow", "message": "too much"}', flush=True)"""
     with running(program(body)) as mechanism:
@@ -166,7 +153,7 @@ def test_post_processing_leaves_failures_alone(program: Write) -> None:
         assert mechanism.sample_each([1, 0], rng()) == ["1", Raised("E", "")]
 
 
-@pytest.mark.parametrize("death", ["os.abort()", "os._exit(0)", "1/0"])
+@pytest.mark.parametrize("death", ["os.abort()", "1/0"])
 def test_the_draw_under_way_is_the_outcome_crash_and_no_other_is_lost(
     death: str, program: Write, tmp_path: Path
 ) -> None:
@@ -186,41 +173,13 @@ def test_the_draw_under_way_is_the_outcome_crash_and_no_other_is_lost(
         assert crashes[0].message == "exit code 1: ZeroDivisionError: division by zero"
 
 
-def test_a_draw_that_takes_too_long_is_an_outcome(program: Write) -> None:
-    body = f"if random.random() < 0.04: time.sleep(60)\n{ECHO}"
-    with running(program(body, limits=Limits(timeout=0.4))) as mechanism:
-        drawn = mechanism.sample_each(list(range(8)) * 5, rng())
-    assert Raised("timeout", "over 0.4 s") in drawn
-    assert len(drawn) == 40
-
-
-def test_memory_beyond_the_limit_ends_the_program(program: Write) -> None:
-    body = f"if random.random() < 0.1: bytearray(1 << 33)\n{ECHO}"
-    with running(program(body, limits=Limits(memory=1_000_000_000))) as mechanism:
-        drawn = mechanism.sample(5, 40, rng())
-    assert Raised("crash", "exit code 1: MemoryError") in drawn
-
-
-def test_a_crash_in_every_draw_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert in_child.MAX_ENDED == 50
-    monkeypatch.setattr(in_child, "MAX_ENDED", 10)
-    body = f"echo '{HELLO}'; read -r line; kill -ABRT $$"  # starts faster than Python
-    with (
-        running(CommandTarget(words=("sh", "-c", body))) as mechanism,
-        pytest.raises(MechanismError, match=r" 10 times .*signal 6 \(SIGABRT\)"),
-    ):
-        mechanism.sample(0, 1_000, rng())
-
-
 @pytest.mark.parametrize(
     ("body", "named"),
     [
         ("print('nonsense', flush=True)", "'nonsense'"),
         ("print(1, flush=True); print(2, flush=True)", "more"),
-        ("print(1); print(2); sys.stdout.flush()", "more"),
         ("print('x' * (1 << 24) + 'yyy', flush=True)", "16,777,216 bytes"),
         ("while True: sys.stdout.write('x' * 100_000)", "16,777,216 bytes"),
-        ("while True: print(1)", "more"),
         ("for _ in range(300): print(1, flush=True); time.sleep(1e-3)", "more"),
     ],
 )
@@ -271,16 +230,10 @@ def test_a_batch_whose_program_dies_is_an_error(program: Write) -> None:
     ("words", "named"),
     [
         (("no-such-program",), "'no-such-program'"),
-        (("true",), "exit code 0"),
         (("echo", "hello"), "'hello': .*JSON"),
-        (("printf", r"\377\000GIF\n"), r"b'\\xff\\x00GIF': "),
-        (("sh", "-c", "echo hello"), r"sh -c 'echo hello'.*\{\"dpaudit\": 1\}.*protocol\.md"),
-        (("echo", ""), "'': .*truncated"),
-        (("echo", "[1]"), r"'\[1\]': .*`object`, got `arr"),
         (("echo", '{"dpaudit": 2}'), """'{"dpaudit": 2}': .* {"dpaudit": 1}"""),
         (("echo", '{"dpaudit": 1, "frame": 8}'), "`frame`"),
         (("echo", '{"dpaudit": 1, "columns": 2}'), "columns without frames"),
-        (("echo", '{"dpaudit": 1, "frames": "int64", "columns": 0}'), ">= 1"),
         (("sh", "-c", "echo broken >&2; exit 7"), "exit code 7: broken"),
     ],
 )
@@ -288,15 +241,6 @@ def test_a_program_must_write_a_first_line(words: tuple[str, ...], named: str) -
     with pytest.raises(TargetError, match=named) as error:
         load_mechanism(CommandTarget(words=words))
     assert error.value.code == "program-not-started"
-
-
-def test_parts_of_a_composition(program: Write, compiled: str) -> None:
-    parts = (program(ECHO), CommandTarget(words=(compiled, "1")))
-    mechanism = load_mechanism(ComposedTarget(parts=parts))
-    drawn = mechanism.sample_each([0, 1000] * 20, rng())
-    mechanism.close()
-    assert [one[0] for one in drawn] == [0, 1000] * 20
-    assert [one[1] > 500 for one in drawn] == [False, True] * 20
 
 
 def test_a_program_without_a_first_line_may_buffer_its_output(
@@ -308,24 +252,3 @@ def test_a_program_without_a_first_line_may_buffer_its_output(
     code = f"import sys; print({HELLO!r}); sys.stdin.read()"
     with pytest.raises(TargetError, match=r"awk.*python -u"):
         load_mechanism(CommandTarget(words=(sys.executable, "-c", code)))
-
-
-def test_a_program_that_never_answers_ends_the_audit_in_calls_of_one_draw(program: Write) -> None:
-    target = program("time.sleep(9)", limits=Limits(timeout=0.01))
-    with running(target) as mechanism, pytest.raises(MechanismError) as error:
-        [mechanism.sample_each([x], rng()) for x in 50 * [0, 1]]
-    assert error.value.code == "mechanism-ends-process"
-
-
-def test_a_program_that_has_answered_nothing_may_buffer_its_output(
-    program: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    monkeypatch.setattr(in_child, "MAX_ENDED", 3)
-    limits = Limits(timeout=0.5)
-    buffering = program("print(x)", limits=limits)
-    answering = program(f"if x: time.sleep(9)\n{ECHO}", limits=limits)
-    for target, words in ((buffering, "python -u"), (answering, "--timeout")):
-        with running(target) as mechanism, pytest.raises(MechanismError) as error:
-            mechanism.sample_each([0, 1, 1, 1], rng())
-        assert words in str(error.value)

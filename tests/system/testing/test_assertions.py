@@ -22,7 +22,7 @@ _AT_IMPORT += "def drawn_at_import(x):\n    return x + Z[x] + gauss(0, 0.05)\n"
 @pytest.fixture
 def in_a_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As in a test of a run."""
-    run = session.Session(test=session.RunningTest("tests/test_it.py::test", {}, "test_it.py"))
+    run = session.PytestRun(test=session.RunningTest("tests/test_it.py::test", {}, "test_it.py"))
     monkeypatch.setattr(session, "_current", [run])
     yield
     run.close()

@@ -12,7 +12,7 @@ import pytest
 
 from dpaudit.claims import PureDP
 from dpaudit.targets.target import CallableTarget
-from dpaudit.tracing.trace import trace_pair
+from dpaudit.tracing.mechanism_trace import trace_pair
 
 
 def by_the_global_generator(rows: Any, scale: float = 1.0, base: float = 0.0) -> Any:
@@ -129,7 +129,7 @@ INVERSE = [
 # A record of 30 is hidden by uniform numbers 1e-13 from an end of their range. Around -1/2 and 1/2
 # they are 5e-17 apart, so that no float gives the output exactly.
 @pytest.mark.usefixtures("shared_runs")
-@pytest.mark.parametrize("record", [10, 30])
+@pytest.mark.parametrize("record", [30])
 @pytest.mark.parametrize(("function", "code", "cost"), INVERSE)
 def test_the_line_of_inverse_cdf_noise_is_named_in_all_its_forms(
     function: Any, code: str, cost: float, record: int

@@ -15,7 +15,7 @@ import pytest
 from dpaudit.claims import ApproximateDP, PrivacyClaim
 from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing.costs import tail
-from dpaudit.tracing.trace import trace_pair
+from dpaudit.tracing.mechanism_trace import trace_pair
 
 pytestmark = pytest.mark.usefixtures("shared_runs")
 D1, D2 = ["a", "a", "c", "c"], ["a", "a", "b", "c", "c"]

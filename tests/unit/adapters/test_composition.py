@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.errors import TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget
 
@@ -93,13 +92,6 @@ def test_an_exception_of_one_is_the_outcome_of_the_draw() -> None:
     assert all(one[0] == 0 and one[1] >= 0.5 for one in drawn if not isinstance(one, Raised))
 
 
-def test_the_first_exception_is_the_outcome() -> None:
-    def first(x: int) -> int:
-        raise KeyError(x)
-
-    assert composed(first, fail_below_half).sample(0, 1, rng()) == [Raised("KeyError", "0")]
-
-
 def test_post_process_gets_the_tuple_and_may_fail() -> None:
     target = ComposedTarget(
         parts=(CallableTarget(function=lambda x: x), CallableTarget(function=lambda x: [x, x])),
@@ -116,21 +108,6 @@ def test_parts_are_searched_for_generators() -> None:
     target = CallableTarget(function=lambda x: x + generator.random())
     mechanism = load_mechanism(ComposedTarget(parts=(RESPONSE, target)))
     assert target.function in mechanism.parts
-
-
-def test_errors_of_a_part_are_its_own() -> None:
-    wrong = ImportedTarget(path="mechanisms.laplace:laplac")
-    with pytest.raises(TargetError, match="laplac"):
-        load_mechanism(ComposedTarget(parts=(LAPLACE, wrong)))
-
-
-def test_descriptions() -> None:
-    parts = (LAPLACE, ImportedTarget(path="mechanisms.laplace:laplace", params={"epsilon": 2}))
-    target = ComposedTarget(parts=parts, post_process="builtins:sum")
-    assert target.name == "mechanisms.laplace:laplace + mechanisms.laplace:laplace"
-    assert target.describe() == (
-        "(mechanisms.laplace:laplace) + (mechanisms.laplace:laplace, epsilon=2), then builtins:sum"
-    )
 
 
 def test_laws_of_the_composition_are_products() -> None:

@@ -18,7 +18,7 @@ from dpaudit import PureDP, audit
 from dpaudit.adapters.calls import BATCH_SIZES, batch_sizes, draw_in_few_sizes
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.targets.compiled import is_compiled_by_size
-from dpaudit.targets.target import ImportedTarget, IsolatedTarget, RepeatedTarget
+from dpaudit.targets.target import ImportedTarget, IsolatedTarget
 from tests import sent
 
 
@@ -103,15 +103,6 @@ def test_finds_what_uses_a_compiler(mechanism: object) -> None:
 )
 def test_leaves_others_alone(mechanism: object) -> None:
     assert not is_compiled_by_size(mechanism)
-
-
-def test_runs_of_one_output_have_few_sizes() -> None:
-    sent.sizes_of_calls.clear()
-    mechanism = load_mechanism(
-        RepeatedTarget(target=ImportedTarget(path="tests.sent:compiled"), times=3)
-    )
-    assert len(mechanism.sample(0.0, 700, np.random.default_rng(0))) == 700
-    assert set(sent.sizes_of_calls) <= set(BATCH_SIZES)
 
 
 def test_an_audit_has_few_sizes_and_the_same_draws_with_workers() -> None:

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dpaudit.adapters.pmf import MAX_OUTCOMES, law_table
@@ -72,18 +70,6 @@ def test_outcomes_of_probability_zero_and_of_one_law_only() -> None:
     assert law_table(stating(laws.get), 0, 1) == (("'a'", 1.0, 0.5), ("'c'", 0.0, 0.5))
 
 
-def test_vectors_and_exact_fractions() -> None:
-    def pmf(dataset: int) -> dict[tuple[int, int], Fraction]:
-        return {(0, dataset): Fraction(1, 3), (1, 1): Fraction(2, 3)}
-
-    table = law_table(stating(pmf), 0, 1)
-    assert table == (
-        ("(0, 0)", 1 / 3, 0.0),
-        ("(1, 1)", 2 / 3, 2 / 3),
-        ("(0, 1)", 0.0, 1 / 3),
-    )
-
-
 def test_post_processing_maps_the_law() -> None:
     law = {0: 0.25, 1: 0.25, 2: 0.5}
     target = stating(lambda dataset: law, post_process=lambda output: output % 2)
@@ -97,12 +83,6 @@ def test_an_exception_of_post_processing_is_an_outcome() -> None:
         ("raised ZeroDivisionError", 0.25, 0.25),
         ("0.5", 0.75, 0.75),
     )
-
-
-def test_post_processing_may_return_what_cannot_be_hashed() -> None:
-    law = {0: 0.25, 1: 0.75}
-    target = stating(lambda dataset: law, post_process=lambda output: np.array([1, 2]))
-    assert law_table(target, 0, 1) == (("(1, 2)", 1.0, 1.0),)
 
 
 def test_a_composition_has_the_product_of_the_laws() -> None:
@@ -120,10 +100,7 @@ def test_an_exception_of_one_part_is_not_processed_further() -> None:
     """As in sampling: a composition of which one part raises has no output to process."""
     inverse = stating(lambda dataset: {0: 0.25, 2: 0.75}, post_process=lambda output: 1 / output)
     target = ComposedTarget(parts=(inverse, RESPONSE), post_process="builtins:len")
-    assert law_table(target, 0, 1) == (
-        ("raised ZeroDivisionError", 0.25, 0.25),
-        ("2", 0.75, 0.75),
-    )
+    assert law_table(target, 0, 1) == (("raised ZeroDivisionError", 0.25, 0.25), ("2", 0.75, 0.75))
 
 
 def test_the_last_function_gets_all_outcomes() -> None:
@@ -141,15 +118,10 @@ def test_a_missing_pmf_is_an_error_with_a_remedy() -> None:
     ("law", "text"),
     [
         ([0.5, 0.5], "is of type list"),
-        (0.3, "is of type float"),
         ({0: 0.5, 1: 0.4}, "adds up to 0.9, not to 1"),
-        ({}, "adds up to 0.0"),
         ({0: 1.0 + 2e-9}, "must lie in [0, 1]"),
-        ({0: 1.5, 1: -0.5}, "gives 0 the probability 1.5"),
         ({0: math.nan, 1: 1.0}, "gives 0 the probability nan"),
         ({0: True}, "gives 0 the probability True"),
-        ({0: "1"}, "gives 0 the probability '1'"),
-        ({0: 1e400}, "gives 0 the probability inf"),
     ],
 )
 def test_an_invalid_pmf_is_an_error(law: Any, text: str) -> None:

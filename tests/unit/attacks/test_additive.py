@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.attacks.additive import Additive, additive, scale_of
+from dpaudit.attacks.additive import Additive, additive
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.scores import ScoreLevels
 from dpaudit.outcomes import from_raw
@@ -72,11 +71,3 @@ def test_of_more_columns_than_are_fitted_closely_the_telling_ones_are_found() ->
     assert isinstance(level, ScoreLevels)
     assert {"output[150]", "output[190]"} == {name for name, _ in level.score.columns[:2]}
     assert weighing(candidate) <= 4
-
-
-def test_a_scale_that_a_step_would_carry_far_off_is_the_largest() -> None:
-    """Log-ratios that are far too small: the first step of Newton's method leads to 10⁵."""
-    fit = np.array([[1e-4, -1e-4, -400.0]])
-    counts = np.array([[[90, 10], [10, 90], [0, 0]]])
-    assert scale_of(fit, counts) == tuning.MAX_COLUMN_SCALE
-    assert scale_of(-fit, counts) == 0.0

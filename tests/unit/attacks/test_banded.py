@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.objective import Objective, rank_key
-from dpaudit.attacks.prefixes import BANDED, _standing_alone, banded
+from dpaudit.attacks.prefixes import BANDED, banded
 from dpaudit.attacks.sequences import Prefixes
-from dpaudit.attacks.single_outputs import AtomLevels
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.scores import ScoreLevels
 from dpaudit.outcomes import from_raw
-from dpaudit.outcomes.known import Bands
 
 AIM = Objective(ProfilePoint(1.0, 0.0), 1_000_000)
 
@@ -81,41 +79,9 @@ def test_without_numbers_beside_few_values_there_is_nothing_to_say(kind: str) ->
     assert banded(answers(kind, 5_000)) == []
 
 
-def test_few_numbers_stand_each_for_itself() -> None:
-    draws = answers("integers", 5_000)
-    few = from_raw(np.stack([np.where(one.numbers > -1000.0, one.numbers % 5, one.numbers)
-                             for one in draws.outcomes.columns], axis=1))  # fmt: skip
-    assert banded(draws)
-    assert banded(SelectionDraws(few, draws.is_d1)) == []
-
-
-@pytest.mark.parametrize(
-    ("numbers", "alone"),
-    [
-        ([-1.0] * 50 + list(range(50)), [-1.0]),
-        ([-1.0] * 30 + [-2.0] * 30 + list(range(40)), [-2.0, -1.0]),
-        (list(range(50)) * 2, []),
-        ([0.0] * 46 + [1.0, -1.0] * 17 + [2.0, -2.0] * 6, []),
-        ([-1.0, -2.0, -3.0, -4.0] * 20 + list(range(20)), []),
-        ([-1.0] * 100, [-1.0]),
-        ([-1.0] * 4 + list(range(1_000)), []),
-        ([-1.0] * 5 + list(range(995)), [-1.0]),
-        ([-1.0] * 4 + list(range(96)), [-1.0]),
-        ([-1.0] * 3 + list(range(97)), []),
-        ([-1.0, -2.0, -3.0] * 20 + list(range(20)), [-3.0, -2.0, -1.0]),
-        ([], []),
-    ],
-)
-def test_a_value_stands_alone_where_no_other_is_nearly_as_frequent(
-    numbers: list[float], alone: list[float]
-) -> None:
-    found = _standing_alone(np.array(numbers, dtype=np.float64), len(numbers))
-    assert found.tolist() == alone
-
-
-@pytest.mark.parametrize("shares", [[0.75, 0.16, 0.03, 0.03, 0.03], [0.78, 0.12, 0.03, 0.04, 0.03]])
-def test_codes_beside_the_answers_stay_what_they_are(shares: list[float]) -> None:
+def test_codes_beside_the_answers_stay_what_they_are() -> None:
     draws = answers("codes", 40_000)
+    shares = [0.75, 0.16, 0.03, 0.03, 0.03]
     codes = np.random.default_rng(5).choice(5, draws.size, p=shares).astype(np.float64)
     columns = [one.numbers for one in draws.outcomes.columns]
     beside = SelectionDraws(from_raw(np.stack([*columns, codes], axis=1)), draws.is_d1)
@@ -126,35 +92,3 @@ def test_codes_beside_the_answers_stay_what_they_are(shares: list[float]) -> Non
     assert in_bands == [f"output[{place}]" for place in range(10)]
     promised = rank_key(best(banded(beside)), AIM)[0]
     assert promised > 0.9 * rank_key(best(banded(draws)), AIM)[0]
-
-
-def bands_of(order: Candidate) -> Bands:
-    """Return the bands of an order of sequences of bands."""
-    level = order.level_map()
-    assert isinstance(level, AtomLevels)
-    assert level.known.bands is not None
-    return level.known.bands
-
-
-def test_numbers_far_from_0_have_bands_of_their_own() -> None:
-    draws = answers("integers", 5_000)
-    far = np.stack([np.where(one.numbers > -1000.0, one.numbers + 1e12, one.numbers)
-                    for one in draws.outcomes.columns], axis=1)  # fmt: skip
-    (first, *_), (second, *_) = (banded(SelectionDraws(one, draws.is_d1))
-                                 for one in (draws.outcomes, from_raw(far)))  # fmt: skip
-    edges = [bands_of(one).edges for one in (first, second)]
-    assert len(edges[0]) == len(edges[1]) == 4
-    assert np.subtract(edges[1], edges[0]) == pytest.approx(1e12, abs=1.0)
-
-
-def test_few_draws_are_not_looked_at() -> None:
-    assert banded(answers("codes", 500)) == []
-
-
-def test_a_report_says_of_a_band_what_it_is() -> None:
-    (first, *_) = banded(answers("codes", 5_000))
-    bands = bands_of(first)
-    words = bands.labels
-    assert words[0] == f"number < {bands.edges[0]!r}"
-    assert all(float(f"{edge:.4g}") == edge for edge in bands.edges)
-    assert len(set(words)) == len(bands.edges) + 1

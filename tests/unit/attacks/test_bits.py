@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.attacks.single_columns import bits, has_fractions
+from dpaudit.attacks.single_columns import bits
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import from_raw
 from mechanisms.floating_point import (
@@ -104,15 +104,3 @@ def test_leaks_in_many_coordinates_add_up() -> None:
     fresh = many_coordinates(2)
     score = found.scored.final_score()(fresh.outcomes) if found.scored is not None else np.empty(0)
     assert fresh.is_d1[np.argsort(score)[-800:]].mean() > 0.99
-
-
-def test_nothing_without_numbers() -> None:
-    labels = SelectionDraws(from_raw(["a", "b"] * 50), np.arange(100) % 2 == 0)
-    assert bits(labels) == []
-
-
-def test_which_outcomes_have_fractions() -> None:
-    assert has_fractions(from_raw([1.0, 2.5]))
-    assert has_fractions(from_raw([[1, 2.0], [3, 0.1]]))
-    assert not has_fractions(from_raw([1.0, 2.0, math.inf, math.nan]))
-    assert not has_fractions(from_raw(["a", None, 7]))

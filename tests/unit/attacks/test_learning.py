@@ -20,9 +20,7 @@ from dpaudit.attacks.learning import (
     columns_worth_counting,
     learn,
     may_freeze_early,
-    no_bound_predicted,
     relearn,
-    scorers_of,
 )
 from dpaudit.attacks.objective import Objective, refutes
 from dpaudit.attacks.rare_outputs import NAME as RARE
@@ -34,22 +32,17 @@ from dpaudit.attacks.trees import trees
 from dpaudit.claims import ProfilePoint
 from dpaudit.config.building import build_spec
 from dpaudit.draws import FreshDraws, LevelArray, SelectionDraws
-from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, CellOrder, fixed
-from dpaudit.levels.cells import RARELY_SEEN
-from dpaudit.levels.level_map import LevelMap, cut_by_mass, held_out_tally, tail_refined
+from dpaudit.levels.level_map import LevelMap, cut_by_mass
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.levels.rule_tables import (
     RuleTable,
     guesses_of,
     never_abstaining,
-    pooled_counts,
     predicted_epsilon,
-    predicted_growth,
 )
 from dpaudit.levels.shrinkage import ExpectedDraws
 from dpaudit.outcomes import Outcomes, Raised, from_raw
-from dpaudit.outcomes.columns import find
 from dpaudit.stats.game import Game
 
 Arms = NDArray[np.bool_]
@@ -116,14 +109,6 @@ def test_scorers_of_one_column_have_the_order_of_all_scorers() -> None:
     assert tuple(one for one in SCORERS if one in _OF_ONE_COLUMN) == _OF_ONE_COLUMN
 
 
-def test_scorers_of_options_are_added_for_any_number_of_columns() -> None:
-    for family in (laplace, vectors):
-        usual = scorers_of(selection(family, 100), frozenset({"full"}))
-        for name, scorer in OPTIONAL.items():
-            actual = scorers_of(selection(family, 100), frozenset({name}))
-            assert actual == (*usual, scorer)
-
-
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_the_option_of_a_scorer_switches_it_on(name: str) -> None:
     given = {"mechanism": "mechanisms.laplace:laplace", "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
@@ -173,56 +158,6 @@ def test_held_out_tallies_count_every_draw_once() -> None:
             )
 
 
-def test_attacks_that_do_not_apply_say_so() -> None:
-    assert one_dimensional(selection(vectors, 500)) == []
-    assert additive(selection(laplace, 500)) == []
-    assert atoms(selection(laplace, 500)) == []
-
-
-def test_outcomes_of_another_width_are_unseen() -> None:
-    wide, narrow = selection(vectors, 500), selection(laplace, 500)
-    for family, other in ((laplace, wide), (vectors, narrow)):
-        rule = learn(selection(family, 500), Objective(ProfilePoint(0.5, 0.0), 1_000)).portfolio
-        assert set(rule(other.outcomes).tolist()) == {rule.main.level.levels - 1}
-
-
-def best_rising_fit(counts: NDArray[np.int64]) -> float:
-    """Return the largest log-likelihood of rising shares, by trying every partition in blocks."""
-    best = -math.inf
-    cells = len(counts)
-    for cuts in itertools.product([False, True], repeat=cells - 1):
-        blocks = np.split(counts, [i + 1 for i, cut in enumerate(cuts) if cut])
-        pooled = [block.sum(axis=0) for block in blocks]
-        shares = [(first + 0.5) / (first + second + 1) for first, second in pooled]
-        if all(one < other for one, other in itertools.pairwise(shares)):
-            best = max(
-                best,
-                sum(
-                    first * math.log(share) + second * math.log(1 - share)
-                    for (first, second), share in zip(pooled, shares, strict=True)
-                ),
-            )
-    return best
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_isotonic_fits_rise_and_are_nearly_the_best(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    counts = rng.poisson([[20, 20 + 3 * cell] for cell in range(8)])[::-1]
-    pooled = pooled_counts(counts)
-    shares = (pooled[:, 0] + 0.5) / (pooled.sum(axis=1) + 1)
-    assert np.all(np.diff(shares) >= 0)
-    first, second = counts.T
-    likelihood = float(np.sum(first * np.log(shares) + second * np.log(1 - shares)))
-    assert likelihood == pytest.approx(best_rising_fit(counts), abs=0.1)
-
-
-def test_isotonic_cells_without_draws_join_a_neighbour() -> None:
-    counts = np.array([[0, 0], [1, 9], [0, 0], [9, 1], [0, 0]])
-    pooled = pooled_counts(counts)
-    assert np.all(pooled.sum(axis=1) == 10)
-
-
 def test_levels_are_cut_by_mass_and_keep_ties_together() -> None:
     rng = np.random.default_rng(0)
     scores = np.round(rng.normal(size=(6, 300)), 1)
@@ -234,28 +169,6 @@ def test_levels_are_cut_by_mass_and_keep_ties_together() -> None:
     for one, other in itertools.pairwise(np.unique(last)):
         assert level[-1, last == one].max() <= level[-1, last == other].min()
         assert len(set(level[-1, last == one].tolist())) == 1
-
-
-def test_a_heavy_cell_has_a_level_of_its_own() -> None:
-    scores = np.array([[-1.0, 0.0, 1.0]])
-    level, levels = cut_by_mass(scores, np.array([10.0, 980.0, 10.0]))
-    assert level.tolist() == [[0, 1, 2]]
-    assert levels == 3
-
-
-def test_quantiles_are_refined_in_both_tails() -> None:
-    quantiles = tail_refined(1e-4)
-    assert len(quantiles) == 63
-    assert np.all(np.diff(quantiles) > 0)
-    assert quantiles[0] == pytest.approx(1e-4)
-    assert 1 - quantiles[-1] == pytest.approx(1e-4)
-
-
-def test_a_held_out_tally_adds_up_folds() -> None:
-    level = np.array([[0, 1], [1, 0]])
-    counts = np.arange(12).reshape(2, 3, 2)
-    expected = [[0 + 8, 1 + 9], [2 + 6, 3 + 7], [4 + 10, 5 + 11]]
-    assert held_out_tally(level, counts, 2).tolist() == expected
 
 
 def test_the_table_of_rules_is_every_rule_played() -> None:
@@ -277,15 +190,6 @@ def test_the_table_of_rules_is_every_rule_played() -> None:
     assert always[0] == always[1]
 
 
-def test_the_table_evens_out_what_does_not_rise() -> None:
-    # Of a plateau, the widest event is worth most; by raw counts its luckiest part would be.
-    held_out = np.array([[26, 74], [250, 750], [24, 76], [740, 260], [7, 1], [0, 0]])
-    table = RuleTable.of(held_out)
-    assert table.correct[0, 0] + table.wrong[0, 0] == pytest.approx(held_out.sum())
-    below_1, below_3 = ((table.correct[i, 5], table.wrong[i, 5]) for i in (1, 3))
-    assert below_1[0] / below_1[1] == pytest.approx(below_3[0] / below_3[1], rel=0.02)
-
-
 def test_an_input_that_came_up_more_often_makes_no_event_look_better() -> None:
     # d1 happened to be drawn a tenth more often.
     held_out = np.array([[110, 272], [990, 728], [0, 0]])
@@ -293,13 +197,6 @@ def test_an_input_that_came_up_more_often_makes_no_event_look_better() -> None:
     balanced, table = RuleTable.of_balanced(held_out), RuleTable.of(even)
     assert balanced.correct == pytest.approx(1.05 * table.correct, rel=0.01)
     assert balanced.wrong == pytest.approx(1.05 * table.wrong, rel=0.01)
-
-
-def test_a_rule_that_cannot_be_chosen_is_never_predicted_best() -> None:
-    table = RuleTable.of(np.random.default_rng(5).integers(0, 30, size=(7, 2)))
-    for point in (ProfilePoint(0.2, 0.0), ProfilePoint(0.2, 0.05)):
-        assert np.all(np.isneginf(predicted_epsilon(table, point.delta, 500, 3.0)[~table.possible]))
-        assert np.all(np.isneginf(predicted_growth(table, point)[~table.possible]))
 
 
 def leaky(rng: np.random.Generator, is_d1: Arms) -> object:
@@ -320,12 +217,6 @@ def test_atoms_are_accused_for_their_own_input_and_exceptions_never() -> None:
     assert named["3"] == (False, True)
     assert not any("raised" in word for word in named)
     assert not has_atoms(selection(laplace, 2_000))
-
-
-def test_atoms_are_found_by_key() -> None:
-    keys = np.array([3, 7, 9], dtype=np.uint64)
-    assert find(keys, np.array([9, 1, 3, 10], dtype=np.uint64)).tolist() == [2, 3, 0, 3]
-    assert find(keys[:0], keys).tolist() == [0, 0, 0]
 
 
 def revealing(rng: np.random.Generator, is_d1: Arms) -> object:
@@ -349,70 +240,8 @@ def test_of_all_that_is_kept_the_last_rules_bet_on_what_one_input_alone_gave() -
         assert rules_of(size)[3:].tolist() == [[0, 0, 1], [0, 0, 1]]
 
 
-def test_it_does_not_of_few_draws_nor_without_delta() -> None:
-    assert len(rules_of(4_000, delta=0.0)) == 4
-    assert not rules_of(200)[4].any()
-
-
-def bits_of_one_input(rng: np.random.Generator, is_d1: Arms) -> object:
-    """Two entries, 0 or 1; only d1 gives (1, 0)."""
-    first = (rng.random(len(is_d1)) < 0.5).astype(int)
-    second = ((rng.random(len(is_d1)) < 0.5) | ~is_d1) * first
-    return np.stack([first, second], axis=1)
-
-
-@pytest.mark.parametrize("size", [500, 5_000])
-def test_outcomes_of_few_values_are_named_one_by_one(size: int) -> None:
-    for seed in range(5):
-        draws = selection(bits_of_one_input, size, seed)
-        learned = learn(draws, Objective(ProfilePoint(0.1, 0.0), 100_000))
-        assert learned.portfolio.main.attack == "single outputs"
-        assert learned.portfolio.main.words(1) in (
-            "output is (1, 0)",
-            "output is (0, 0) or (1, 0)",
-        )
-        assert all("score" not in one.attack for one in learned.tried)
-
-
-def test_scores_are_tried_on_many_values_and_on_few_draws() -> None:
-    def three(rng: np.random.Generator, is_d1: Arms) -> object:
-        return rng.integers(3, size=(len(is_d1), 2)) + ~is_d1[:, None]
-
-    for family, size in ((three, 5_000), (bits_of_one_input, 100)):
-        tried = learn(selection(family, size), Objective(ProfilePoint(0.1, 0.0), 100_000)).tried
-        assert "sum over coordinates" in {one.attack for one in tried}
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "chosen", "event"),
-    [
-        ([1, 2, 3], [0], "output is neither 2 nor 3"),
-        ([1, 2], [0, 1], "any output"),
-        ([1, Raised("KeyError", "")], [1], "KeyError is raised, or output is not 1"),
-        ([1, Raised("KeyError", "")], [0], "output is not a raised KeyError"),
-        (list(range(9)), [3], f"output is 3, or {RARELY_SEEN}"),
-        (list(range(9)), [], f"output is {RARELY_SEEN}"),
-        ([Raised("KeyError", ""), *range(9)], [0],
-         f"KeyError is raised, or output is {RARELY_SEEN}"),
-    ],
-)  # fmt: skip
-def test_single_outputs_and_all_others_are_an_event_in_words(
-    outcomes: list[object], chosen: list[int], event: str
-) -> None:
-    repeated = from_raw(outcomes * 40)
-    draws = SelectionDraws(repeated, np.arange(repeated.size) % 3 == 0)
-    (candidate,) = atoms(draws)
-    assert isinstance(candidate.refit, CellOrder)
-    every = candidate.refit.cells
-    levels = every(repeated.take(np.array(chosen, dtype=np.intp)))
-    mask = np.zeros(every.levels, dtype=bool)
-    mask[levels] = mask[-1] = True
-    assert every.words(mask) == event
-
-
 AIM = Objective(ProfilePoint(1.0, 1e-6), 10_000_000)
 NEVER: Any = None
-A_SCORE: Any = object()
 
 
 class Sides(LevelMap):
@@ -446,22 +275,8 @@ def test_a_refutation_that_may_be_luck_does_not_end_learning(
     assert may_freeze_early([cells(0.0), found], AIM) is is_beyond_luck
 
 
-def test_a_score_that_refutes_does_not_end_learning_early() -> None:
-    counts = cells(12.0).counts
-    score = Candidate("score", counts, fixed(NEVER), scored=A_SCORE)
-    assert refutes(score, AIM, tuning.DEVIATIONS_BEYOND_LUCK)
-    assert not may_freeze_early([score], AIM)
-
-
 def test_nothing_is_sure_to_refute_a_curve() -> None:
     assert not may_freeze_early([cells(12.0)], replace(AIM, points=(AIM.point,)))
-
-
-def test_an_order_that_tells_nothing_promises_nothing() -> None:
-    nothing = cells(-1.0 / math.sqrt(1.3 / 2_000))
-    assert no_bound_predicted([nothing], AIM)
-    assert no_bound_predicted([], AIM)
-    assert not no_bound_predicted([nothing, cells(0.0)], AIM)
 
 
 def split(d1: int, d2: int) -> Candidate:
@@ -485,28 +300,16 @@ def rare_table(of_d1: int, of_d2: int) -> RareTable:
 NOTHING_RARE = rare_table(0, 0)
 
 
-@pytest.mark.parametrize(
-    ("d1", "d2", "epsilon", "may"),
-    [
-        (300, 100, 3.0, True),  # far from the claim, and more than others promise
-        (300, 290, 3.0, False),
-        (20, 5, 1.0, False),
-        (20, 15, 1.0, False),
-    ],
-)
-def test_a_column_that_promises_most_is_spared(d1: int, d2: int, epsilon: float, may: bool) -> None:
-    aim = Objective(ProfilePoint(epsilon, 1e-6), 40_000)
-    columns = [("a", split(d1, d2)), ("b", split(10, 10))]
-    assert columns_worth_counting(columns, NOTHING_RARE, [], aim) == ({"a"} if may else set())
-
-
-@pytest.mark.parametrize("for_delta", [False, True])
-def test_a_column_that_promises_less_than_others_do_is_not_spared(for_delta: bool) -> None:
-    aim = Objective(ProfilePoint(3.0, 1e-6) if not for_delta else ProfilePoint(0.0, 0.0), 40_000)
-    aim = replace(aim, points=(aim.point,) if for_delta else ())
-    columns = [("a", split(300, 100))]
+def test_a_column_is_spared_if_it_promises_something_and_more_than_others_do() -> None:
+    aim = Objective(ProfilePoint(3.0, 1e-6), 40_000)
+    columns = [("a", split(300, 100)), ("b", split(10, 10))]
     assert columns_worth_counting(columns, NOTHING_RARE, [], aim) == {"a"}
     assert columns_worth_counting(columns, NOTHING_RARE, [cells(10.0)], aim) == set()
+    assert columns_worth_counting([("a", split(300, 290))], NOTHING_RARE, [], aim) == set()
+    # Of few draws, what is taken for luck is lowered by its counts as well.
+    aim = replace(aim, point=ProfilePoint(1.0, 1e-6))
+    columns = [("a", split(20, 5)), ("b", split(10, 10))]
+    assert columns_worth_counting(columns, NOTHING_RARE, [], aim) == set()
 
 
 @pytest.mark.parametrize(("of_d1", "of_d2", "may"), [(30, 0, True), (0, 30, True), (15, 15, False)])

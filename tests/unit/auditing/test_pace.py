@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,14 @@ import pytest
 import dpaudit
 from dpaudit.auditing import pace
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.options import DEFAULTS, DefaultSamples
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import least_to_refute, too_few
-from dpaudit.config.building import build_spec
 from dpaudit.errors import JournalError
 from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.searching.search import neighbour_search
+from dpaudit.searching.pair_search import neighbour_search
 from dpaudit.targets.target import CallableTarget
-from dpaudit.testing.session import Session
-from tests.specs import audit_of, replace
+from tests.specs import audit_of
 
 SECONDS = [0.0]
 COST = 0.001
@@ -38,18 +34,6 @@ def counted_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 def slow(x: float, rng: np.random.Generator) -> float:
     SECONDS[0] += COST
     return float(x + rng.laplace())
-
-
-def compiled(x: float, size: int, rng: np.random.Generator) -> Any:
-    """Takes a second for each new number of outputs."""
-    if size not in SIZES:
-        SIZES.add(size)
-        SECONDS[0] += 1.0
-    SECONDS[0] += 0.001 + 1e-7 * size
-    return x + rng.laplace(size=size)
-
-
-SIZES = set[int]()
 
 
 def spec_of(count: int = 1, epsilon: float = 1.0, **more: Any) -> AuditSpec:
@@ -86,22 +70,12 @@ def test_a_claim_gets_the_draws_that_it_needs(epsilon: float) -> None:
     assert too_few(spec.tested, spec.alpha, least - 1) is not None
 
 
-def test_a_claim_that_no_default_can_refute_gets_no_more_than_the_largest_default() -> None:
-    assert chosen(0.01, epsilon=14.0) == 1_000_000
-
-
 def test_a_mechanism_of_a_millisecond() -> None:
     result = dpaudit.audit(slow, 0, 1, dpaudit.PureDP(1.0))
     assert result.certificates[0].evidence.budget == 20_000
     assert result.pace.startswith("20,000 draws, ")
     assert "1,000 draws/s" in result.pace
     assert "20,000 draws, for" in result.report()
-
-
-def test_compiling_is_no_part_of_the_speed() -> None:
-    SIZES.clear()
-    result = dpaudit.audit(compiled, 0, 1, dpaudit.PureDP(2.0), stop="never")
-    assert result.certificates[0].evidence.budget == 1_000_000
 
 
 @pytest.mark.parametrize("budget", [{"samples": 3_000}, {"time": 0.2}])
@@ -118,21 +92,6 @@ def test_draws_that_choose_the_number_are_used_for_nothing_else() -> None:
     by_speed = dpaudit.audit(slow, 0, 1, dpaudit.PureDP(1.0))
     stated = dpaudit.audit(slow, 0, 1, dpaudit.PureDP(1.0), samples=20_000)
     assert by_speed.certificates == stated.certificates
-
-
-def test_the_request_and_the_command_state_the_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "m.py").write_text("def f(x, rng):\n    return x + rng.laplace()\n")
-    settings = {"mechanism": "m.py:f", "d1": 0, "d2": 1, "claim": {"epsilon": 2}}
-    spec = replace(build_spec({**settings, "workers": 1}), command="dpaudit run m.py:f")
-    result = run_audit(spec)
-    assert result.command is not None
-    assert result.command.split()[3:5] == ["--samples", "1000000"]
-    assert result.request is not None
-    assert result.request["settings"]["samples"] == 1_000_000
-    assert run_audit(build_spec(result.request["settings"])).certificates == result.certificates
 
 
 def test_a_journal_keeps_the_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,16 +113,3 @@ def test_a_search_chooses_before_it_searches(tmp_path: Path) -> None:
     assert by_speed.searched == stated.searched
     resumed = run_audit(spec_of(**journal, resume=True))
     assert resumed.certificates == stated.certificates
-
-
-def test_pytest_has_a_default_of_its_own() -> None:
-    samples = Session().options({})["samples"]
-    assert (samples, samples.seconds) == (100_000, 10.0)
-    assert "samples" not in Session().options({"time": 3.0})
-    assert type(Session({"samples": 5_000}).options({})["samples"]) is int
-
-
-def test_a_largest_number_by_chance_is_no_default() -> None:
-    assert isinstance(DEFAULTS["samples"], DefaultSamples)
-    assert not isinstance(spec_of(samples=1_000_000).sampling.samples, DefaultSamples)
-    assert pace.with_chosen_samples(spec_of(samples=7_000), math.inf).sampling.samples == 7_000

@@ -15,7 +15,6 @@ from dpaudit.auditing.underpowered import (
     draws_needed,
     event_share,
     most_powerful,
-    rounded,
 )
 from dpaudit.certificates.evidence import DrawLimits
 from dpaudit.config.building import build_spec
@@ -56,14 +55,6 @@ def test_rarer_events_and_smaller_leaks_need_more_draws(bound: str) -> None:
     assert unsure < samples < sure
 
 
-def test_several_pairs_need_what_the_worst_of_them_does() -> None:
-    pairs = [{"d1": 0, "d2": 1}, {"d1": 0, "d2": 0.5}]
-    certificates = run_audit(trial_of(spec(pairs=pairs), 10_000)).certificates
-    numbers = [draws_for_leak([certificate], 1.3, 0.9) for certificate in certificates]
-    assert numbers[0] != numbers[1]
-    assert draws_for_leak(certificates, 1.3, 0.9) == max(numbers)
-
-
 def test_an_event_of_chance_is_not_planned_for() -> None:
     """Right guesses are as many as wrong ones."""
     (certificate,) = run_audit(trial_of(spec(), 2_000)).certificates
@@ -92,8 +83,3 @@ def test_what_has_no_number_of_draws_is_refused_before_a_trial(settings: dict[st
 def test_draws_of_the_exact_test_are_those_that_are_left(samples: int) -> None:
     left = certifying(samples, DrawLimits())
     assert samples // 2 <= left <= samples - Plan(samples, None).freeze_at
-
-
-def test_numbers_are_rounded_up() -> None:
-    numbers = {100: 100, 999: 999, 1_000: 1_000, 1_001: 1_010, 123_456: 124_000}
-    assert [rounded(number) for number in numbers] == list(numbers.values())

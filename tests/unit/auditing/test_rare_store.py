@@ -89,26 +89,6 @@ def test_evicted_outputs_count_as_seen() -> None:
     assert not seen.is_rare(pool(every).outcomes).any()
 
 
-def test_no_more_is_evicted_than_needed() -> None:
-    found, _ = store()
-    for seed in range(1, 8):
-        add(found, drawn(10_000, seed))
-    before = found.size
-    found.make_room(100_000, NONE)
-    assert found.size < before
-    assert 0.8 * MOST < found.size * (1 + 100_000 / found.arms.sum()) <= MOST
-
-
-def test_after_a_burst_there_is_room_again() -> None:
-    first = from_raw([0.0, 1.0] * 5_000)
-    found = RareStore(RareFilter.of(SelectionDraws(first, np.arange(10_000) % 2 == 0)), drawn(0, 0))
-    rng = np.random.default_rng(0)
-    add(found, SelectionDraws(from_raw(rng.random(2_000)), rng.random(2_000) < 0.5))
-    assert not found.has_room(100)
-    found.make_room(100, NONE)
-    assert found.has_room(100)
-
-
 def test_spared_columns_are_kept() -> None:
     for spared in (frozenset({"output[3]"}), NONE):
         found, _ = store()
@@ -143,26 +123,3 @@ def test_a_full_store_stands_for_the_draws_before() -> None:
     add(found, more)
     assert found.arms.tolist() == np.add(before, arms(more)).tolist()
     assert len(found.dropped()) == 2
-
-
-def test_outputs_that_never_repeat_are_not_evicted() -> None:
-    first = from_raw([0.0, 1.0] * 5_000)
-    found = RareStore(RareFilter.of(SelectionDraws(first, np.arange(10_000) % 2 == 0)), drawn(0, 0))
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        numbers = SelectionDraws(from_raw(rng.random(300)), rng.random(300) < 0.5)
-        add(found, numbers)
-    before = found.pool_kept().outcomes.keys().tolist()
-    found.make_room(10_000, NONE)
-    assert found.pool_kept().outcomes.keys().tolist() == before
-    assert not found.has_room(1)
-
-
-def test_of_a_part_that_is_too_large_the_first_draws_are_kept() -> None:
-    draws = drawn(10_000, 1)
-    rare_filter = RareFilter.of(drawn(2_000, 0))
-    found = rare(rare_filter, draws.outcomes, draws.is_d1, 100)
-    of = draws.take(slice(sum(found.arms)))
-    assert 100 == found.kept.size == rare_filter.is_rare(of.outcomes).sum()
-    assert list(found.arms) == arms(of)
-    assert found.lost == rare_filter.is_rare(draws.outcomes).sum() - 100

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import ApproximateDP, ComputationalDP, PureDP
+from dpaudit import ApproximateDP, PureDP
 from dpaudit.auditing.options import DrawnSeed
 from dpaudit.auditing.request import differences, digest, request
 from dpaudit.auditing.spec import AuditSpec
@@ -87,26 +87,12 @@ def test_limits_are_part_of_a_request() -> None:
     assert words(one, other) == "the content of target differs"
 
 
-def test_another_number_of_draws_is_refused_with_the_reason() -> None:
-    one, other = (spec_of(CallableTarget(function=len), samples=n) for n in (2_000, 3_000))
-    assert words(one, one) == ""
-    assert words(one, other).startswith("samples was 2,000, is 3,000 (")
-
-
 @pytest.mark.parametrize("more", [{}, {"time": 5.0}])
 def test_the_number_of_workers_is_no_difference(more: dict[str, Any]) -> None:
     one, two, auto = (
         spec_of(CallableTarget(function=len), workers=count, **more) for count in (1, 2, "auto")
     )
     assert words(one, two) == words(one, auto) == words(auto, two) == ""
-
-
-def test_several_differences_are_all_named() -> None:
-    one = spec_of(CallableTarget(function=len))
-    other = spec_of(CallableTarget(function=max), claim=ComputationalDP(1.0, 0.0), seed=4)
-    assert words(one, other) == (
-        "target was len, is max; claim was 1-DP, is (1, 0)-computational DP; seed was 0, is 4"
-    )
 
 
 def test_a_request_includes_the_code_of_all_import_paths_and_programs(

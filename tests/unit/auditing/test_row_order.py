@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import permutations
@@ -14,7 +13,7 @@ from scipy.signal import lfilter
 
 import dpaudit
 from benchmarks.dependence import LAWS as SHARED_LAWS
-from dpaudit.auditing.recorded import (
+from dpaudit.auditing.recorded_outputs import (
     FixedSplit,
     RecordedAudit,
     TossedSplit,
@@ -27,9 +26,8 @@ from dpaudit.auditing.safeguards.row_order import check_guesses, check_rows, sor
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PureDP
-from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
-from tests.specs import replace
+from tests.raising import code
 
 SIZE = 2_000
 SEEDS = range(8)
@@ -133,37 +131,17 @@ def test_an_autoregressive_series_is_an_error() -> None:
             assert result.certificates == ()
 
 
-def test_one_input_is_enough() -> None:
-    for name in ["d1", "d2"]:
-        rng = np.random.default_rng(0)
-        draws = {"d1": rng.laplace(size=SIZE), "d2": rng.laplace(size=SIZE), name: halved(rng)}
-        assert f"rows of {name} (output) differ" in str(audited(draws["d1"], draws["d2"]).error)
-
-
 def test_repeated_rows_are_an_error() -> None:
     rng = np.random.default_rng(0)
-    for draws, lag in ((in_rounds(rng), "10"), (doubled(rng), "2,000")):
-        result = audited(draws, rng.laplace(size=SIZE))
-        assert result.error_code == "draws-repeat"
-        assert f"{lag} rows before" in str(result.error)
+    for draws in (in_rounds(rng), doubled(rng)):
+        assert audited(draws, rng.laplace(size=SIZE)).error_code == "draws-repeat"
 
 
 def test_negative_correlation_is_a_warning() -> None:
     """It makes segments more alike, so the exact test does not see it."""
     rng = np.random.default_rng(0)
     result = audited(autoregressive(rng, rho=-0.5), rng.normal(size=SIZE))
-    (text,) = warnings(result)
-    assert text.startswith("rows of d1 depend ")
-    assert " (output: Ljung–Box p" in text
-
-
-def test_an_unlikely_difference_is_a_warning() -> None:
-    rng = np.random.default_rng(0)
-    draws = rng.normal(size=SIZE)
-    draws[:200] += 0.8
-    result = audited(draws, rng.normal(size=SIZE))
-    differs = re.compile(r"rows of d1 \(output\) differ along .* \(p <")
-    assert any(map(differs.match, warnings(result)))
+    assert len(warnings(result)) == 1
 
 
 def test_inputs_in_turns_that_share_their_noise() -> None:
@@ -171,8 +149,7 @@ def test_inputs_in_turns_that_share_their_noise() -> None:
     rng = np.random.default_rng(1)
     arms = np.tile([True, False, False, True], SIZE // 4)
     noise = np.repeat(rng.normal(size=SIZE // 2), 2)
-    (text, *_) = warnings(with_arm(noise + 1e-6 * rng.normal(size=SIZE), arms))
-    assert text.startswith("rows depend ")
+    assert warnings(with_arm(noise + 1e-6 * rng.normal(size=SIZE), arms))
 
 
 def test_a_column_beyond_the_first_ones_shows_in_the_event() -> None:
@@ -180,7 +157,7 @@ def test_a_column_beyond_the_first_ones_shows_in_the_event() -> None:
     rng = np.random.default_rng(0)
     d1, d2 = (rng.normal(size=(SIZE, 20)) for _ in range(2))
     d1[:, 12] += np.repeat([0.0, 6.0], SIZE // 2)
-    assert "rows of d1 (the event) differ" in str(audited(d1, d2).error)
+    assert audited(d1, d2).error_code == "draws-differ"
 
 
 LAWS: dict[str, Callable[[Rng, int], Any]] = {
@@ -240,47 +217,13 @@ def unrolled(values: Any) -> list[int]:
 
 
 def test_sorted_rows_cannot_be_checked_which_is_a_warning() -> None:
-    cases: list[tuple[Any, str]] = [
-        (np.sort, "sorted by output,"),
-        (lambda values: np.sort(values)[::-1], "sorted by output,"),
-        (unrolled, "sorted by how often "),
-        (lambda values: sorted(map(str, values)), "sorted by output,"),
-    ]
-    for order, words in cases:
+    orders: tuple[Any, ...] = (np.sort, unrolled, lambda values: sorted(map(str, values)))
+    for order in orders:
         rng = np.random.default_rng(0)
         result = audited(*(order(rng.poisson(4, SIZE)) for _ in range(2)))
         assert result.verdict is Verdict.NO_VIOLATION_FOUND
         (text,) = warnings(result)
-        assert f" d1 and d2 are {words}" in text
-
-
-def test_rows_that_one_of_several_columns_sorts() -> None:
-    rng = np.random.default_rng(0)
-    d1 = rng.normal(size=(SIZE, 12))
-    d1[:, 1] += d1[:, 10]
-    result = audited(d1[np.argsort(d1[:, 10])], rng.normal(size=(SIZE, 12)), seed=1)
-    assert result.error is None
-    assert any("rows of d1 are sorted by output[10]" in text for text in warnings(result))
-
-
-def test_the_input_that_is_not_sorted_is_checked() -> None:
-    rng = np.random.default_rng(0)
-    assert "rows of d2 (output) differ" in str(
-        audited(np.sort(rng.laplace(size=SIZE)), halved(rng)).error
-    )
-
-
-def test_one_file_that_is_sorted() -> None:
-    rng = np.random.default_rng(0)
-    arms, values = rng.random(SIZE) < 0.5, np.sort(rng.laplace(size=SIZE))
-    (text,) = warnings(with_arm(values, arms))
-    assert " d1 and d2 are sorted " in text
-
-
-def test_few_values_may_be_in_order_by_chance() -> None:
-    rare = np.zeros(SIZE)
-    rare[-1] = 1
-    assert warnings(audited(rare, np.zeros(SIZE))) == []
+        assert " sorted " in text
 
 
 def test_a_column_that_numbers_the_rows_is_an_error() -> None:
@@ -290,29 +233,12 @@ def test_a_column_that_numbers_the_rows_is_an_error() -> None:
     numbered = np.column_stack([places, values])
     result = audited(numbered, np.column_stack([places + SIZE, values[::-1]]))
     assert result.error_code == "recording-invalid"
-    assert "output[0]" in str(result.error)
-    arms = rng.random(SIZE) < 0.5
-    assert " d1 and d2" in str(with_arm(numbered, arms).error)
+    assert with_arm(numbered, rng.random(SIZE) < 0.5).error_code == "recording-invalid"
 
 
-@pytest.mark.parametrize("draws", [np.ones, np.zeros])
-def test_constants_number_nothing(draws: Any) -> None:
-    (said,) = warnings(audited(draws(SIZE), draws(SIZE)))
-    assert "draws are" in said  # constant; no warning about their order
-
-
-@pytest.mark.parametrize("order", [np.sort, np.asarray])
-@pytest.mark.parametrize("sizes", [(SIZE, SIZE), (300, 8_000)])
-def test_nothing_but_warnings_changes(
-    order: Any, sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(0)
-    draws = [order(shift + rng.laplace(size=size)) for shift, size in enumerate(sizes)]
-    checked = one(audited(*draws))
-    unchecked.__wrapped__(monkeypatch)  # type: ignore[attr-defined]
-    plain = one(audited(*draws))
-    assert replace(checked, warnings=()) == replace(plain, warnings=())
-    assert set(plain.warnings) <= set(checked.warnings)
+def test_constants_number_nothing() -> None:
+    # One warning, that all draws are equal, and none about their order.
+    assert len(warnings(audited(np.ones(SIZE), np.ones(SIZE)))) == 1
 
 
 def test_the_split_takes_rows_from_all_parts_of_the_file() -> None:
@@ -339,9 +265,7 @@ def test_guesses_of_a_sorted_input_are_not_compared() -> None:
     levels, is_d1 = np.repeat([0, 1], 500), np.tile([True, False], 500)
     guesses = np.array([1, -1])
     assert check_guesses(levels, is_d1, guesses, {"d1": "output", "d2": "output"}) == []
-    with pytest.raises(MechanismError) as error:
-        check_guesses(levels, is_d1, guesses, {"d1": "output"})
-    assert error.value.code == "draws-differ"
+    assert code(check_guesses, levels, is_d1, guesses, {"d1": "output"}) == "draws-differ"
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.01])

@@ -9,9 +9,8 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing import pair_audit
-from dpaudit.auditing.safeguards import Safeguard, safeguards
+from dpaudit.auditing.safeguards import safeguards
 from dpaudit.certificates.certificate import Certificate
-from dpaudit.errors import MechanismError
 from tests.specs import replace
 
 
@@ -35,8 +34,7 @@ def certified(mechanism: Any, epsilon: float) -> Certificate:
     return certificate
 
 
-@pytest.mark.parametrize("mechanism", [laplace, constant])
-@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+@pytest.mark.parametrize(("mechanism", "epsilon"), [(laplace, 0.3), (constant, 1.0)])
 def test_a_judged_certificate_has_the_same_numbers(
     mechanism: Any, epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,18 +61,3 @@ def test_a_safeguard_that_is_left_out_catches_nothing(monkeypatch: pytest.Monkey
     monkeypatch.setattr(pair_audit, "safeguards", without)
     assert certified(constant, 1.0).warnings == ()
     certified(shared, 1.0)
-
-
-def test_an_error_of_a_safeguard_ends_the_audit_with_its_cause(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Refusing(Safeguard):
-        def judge(self, certificate: Any, counts: Any) -> Any:
-            raise MechanismError("no", code="draws-repeat")
-
-        def explain(self, error: MechanismError) -> MechanismError:
-            return MechanismError(*error.parts, ", since", code=error.code)
-
-    monkeypatch.setattr(pair_audit, "safeguards", lambda source, ledger: (Refusing(), Refusing()))
-    result = dpaudit.audit(laplace, 0.0, 1.0, dpaudit.PureDP(1.0), samples=2_000)
-    assert (result.error, result.error_code) == ("no, since, since", "draws-repeat")

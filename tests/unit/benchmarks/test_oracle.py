@@ -3,7 +3,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,16 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks import known_laws as laws
 from benchmarks import peer_suite
-from benchmarks.efficiency import (
-    Measured,
-    Watched,
-    audit,
-    chosen,
-    efficiency,
-    line,
-    run,
-    summary,
-)
+from benchmarks.efficiency import Watched
 from benchmarks.oracle import Oracle, RatioLaw, Rule, information_limit
 from benchmarks.specimens import WRONG, Specimen, specimens
 from dpaudit.stats.binomial import clopper_pearson_lower
@@ -101,23 +91,12 @@ def test_draws_for_is_the_inverse_of_the_bound(oracle: Oracle) -> None:
     assert oracle.draws_for(oracle.bound(60), 80) == pytest.approx(60, rel=0.04)
 
 
-def test_draws_for_ends_at_the_most() -> None:
-    oracle = Oracle(laws.laplace_law(1.0), ALPHA)
-    assert oracle.draws_for(1.1, 50_000) == 50_000
-    assert efficiency(oracle, 1.1, 1_000) == 2
-    assert efficiency(oracle, 0.0, 1_000) == 0
-
-
 @pytest.mark.parametrize("claimed", [0.5, 0.75, 0.99])
 def test_information_limit_on_randomized_response_is_the_closed_form(claimed: float) -> None:
     true, most = (1 / (1 + math.exp(-one)) for one in (1.0, claimed))
     divergence = true * math.log(true / most) + (1 - true) * math.log((1 - true) / (1 - most))
     found = information_limit(randomized_response_law(1.0), claimed, 0.002)
     assert found == pytest.approx(math.log(500) / divergence, rel=1e-6)
-
-
-def test_information_limit_of_a_true_claim_is_infinite() -> None:
-    assert information_limit(laws.laplace_law(1.0), 1.0, 0.002) == math.inf
 
 
 def test_information_limit_is_that_of_the_documented_table() -> None:
@@ -190,14 +169,6 @@ def near(found: float, exact: float, size: int) -> bool:
     return abs(found - exact) < 5 * math.sqrt(exact * (1 - exact) / size) + 1.01 / size
 
 
-def test_specimens_have_names_of_their_own_and_can_be_chosen() -> None:
-    assert len(every()) == len(specimens())
-    assert [one.name for one in chosen(["tight pair", "Gaussian"])] == ["tight pair", "Gaussian"]
-    assert len(chosen([])) == len(every())
-    with pytest.raises(SystemExit, match="'Gausian' is no specimen; known: Laplace"):
-        chosen(["Gausian"])
-
-
 def test_watched_mechanism_counts_what_the_oracle_guesses_on_the_last_draws() -> None:
     one, rng = every()["randomized response"], np.random.default_rng(0)
     watched = Watched(one, Rule(0.0, 0.0, 0.75, 0.25))
@@ -217,33 +188,3 @@ def test_luck_is_nothing_where_guesses_are_as_expected() -> None:
     assert rule.low == rule.high
     assert oracle.luck(rule, correct, 10_000 - correct, 10_000) == pytest.approx(0, abs=1e-3)
     assert oracle.luck(rule, correct + 100, 9_900 - correct, 10_000) > 0.04
-
-
-def test_run_takes_the_luck_off_the_bound() -> None:
-    one = every()["randomized response"]
-    rule = Oracle(one.law, ALPHA).rule(2_000)
-    plain = audit(one, one.epsilon, 2_000, 3, rule)[0].epsilon_lower
-    ended = run(one, 2_000, rule, 3)
-    assert 0.5 < ended.bound < one.epsilon
-    assert ended.bound != plain
-    assert ended.cpu > 0
-
-
-def test_the_bound_that_the_law_allows_knows_no_luck() -> None:
-    one = every()["randomized response"]
-    rule = Oracle(one.law, ALPHA).rule(2_000)
-    first, second = (run(one, 2_000, rule, seed, by_law=True) for seed in (3, 4))
-    assert first.bound != second.bound
-    assert first.lawful == pytest.approx(second.lawful)
-    assert 0.5 < first.lawful < one.epsilon
-    assert math.isnan(run(one, 2_000, rule, 3).lawful)
-
-
-def test_table_and_summary_leave_out_what_was_not_measured() -> None:
-    one = Measured("one", 1.0, 0.99, 0.993, 0.75, 0.5, math.nan, math.nan, 0.2, "threshold")
-    other = replace(one, many=0.65, refuting=2.0, limit=1_000.0)
-    assert "nan" not in line(one)
-    assert "2.0 ×" in line(other)
-    said = list(summary([one, other]))
-    assert said[0] == "efficiency at 10⁶: median 0.70 (≥ 0.7), least 0.65 (≥ 0.4)"
-    assert said[2] == "draws to refute / limit: median 2.0 (≤ 6), most 2.0 (≤ 20)"

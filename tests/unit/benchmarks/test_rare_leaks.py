@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.rare_leaks import (
-    PURE_KINDS,
-    REPRESENTATIONS,
-    Audits,
-    main,
-    pooled_line,
-    pure_line,
-)
+from benchmarks.rare_leaks import PURE_KINDS, REPRESENTATIONS
 
 DRAWS = 2_000
 TWO_SIDED = ("both", "column")
@@ -87,33 +80,3 @@ def test_representations_are_equal_but_printed_differently(name: str) -> None:
         first, second = first.item(), second.item()
     assert repr(first) != repr(second)
     assert first == second or list(first) == list(second)
-
-
-def test_pure_line_shows_counts_and_draws_in_units_of_one_over_p() -> None:
-    audits = Audits(refuted=7, count=10, draws=45_000.0, seconds=0.26)
-    words = pure_line("tail", 1e-3, 80, audits).split()
-    assert words == ["tail", "1e-03", "80/p", "7", "of", "10", "45/p", "0.3", "s"]
-    words = pure_line("tail", 1e-3, 80, Audits(0, 10, math.inf, 0.2)).split()
-    assert words[-3] == "none"
-
-
-def test_pooled_line_has_the_clopper_pearson_interval() -> None:
-    found = pooled_line(60, [Audits(9, 10, math.inf, 0.0), Audits(10, 10, math.inf, 0.0)])
-    assert "19 of 20" in found
-    assert "75.1% to 99.9%" in found
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--kinds", "both"], "no kind 'both' in this table"),
-        (["--times", "50"], "--times is for --pure"),
-        (["--representations", "--probability", "0.1"], "--probability is not for"),
-    ],
-)
-def test_options_of_another_table_are_an_error(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(arguments)
-    assert message in capsys.readouterr().err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.scale import Model, blocks_of
 from dpaudit.auditing.schedule import Plan, limits_for
 
 
@@ -31,12 +30,3 @@ def test_blocks_grow_with_the_budget(budget: int, largest: int) -> None:
     plan = Plan(budget, None)
     assert max(plan.certifying_sizes(100_000)) == largest
     assert plan.limits.block == 131_072
-
-
-def test_the_cost_model_adds_up() -> None:
-    model = Model(draw=1e-6, block=1e-3, bet=1e-2, start=1, worker=2, ready=3, learn=4)
-    assert model.cpu(10**6, 100, 8) == pytest.approx(1 + 16 + 4 + 1 + 0.1 + 1)
-    assert model.wall(10**6, 100, 1, 2) == pytest.approx(1 + 3 + 4 + 1.1)
-    assert model.wall(10**6, 100, 100, 101) == pytest.approx(1 + 3 + 4 + 1)  # bets take longest
-    assert model.wall(10**6, 100, 8, 1) == pytest.approx(1 + 3 + 4 + 2.1)
-    assert blocks_of(10**6, single=False) == 38

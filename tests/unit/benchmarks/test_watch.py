@@ -39,14 +39,6 @@ def test_the_page_has_a_row_for_each_audit(recorded: list[AuditResult]) -> None:
     assert "12 audits has an error probability of 0.00045, so at most 0.0054 false finds" in page
 
 
-def test_without_a_source_the_claim_itself_is_shown_and_the_file_names_the_library(
-    recorded: list[AuditResult],
-) -> None:
-    page = watch.page({"my-library-1.2": recorded}, {"my-library-1.2": len(recorded)})
-    assert "## my-library 1.2\n" in page
-    assert f"| {recorded[0].name} | {recorded[0].claim.describe()} |" in page
-
-
 def test_a_find_has_a_link_to_its_explanation(recorded: list[AuditResult]) -> None:
     refuted = next(one for one in recorded if one.verdict is Verdict.VIOLATION)
     page = watch.page({"pure-ldp-9": [replace(refuted, name="RAPPORClient-2")]}, {"pure-ldp-9": 1})

@@ -17,10 +17,11 @@ from scipy.special import ndtr, ndtri
 from dpaudit import ComputationalDP, FunctionalDP, RenyiDP, ZeroConcentratedDP
 from dpaudit.claims import (
     ApproximateDP,
+    ApproximateZCDP,
     GaussianDP,
     PrivacyClaim,
+    ProbabilisticDP,
     PureDP,
-    TotalVariation,
     chain,
     compose,
     gaussian_delta,
@@ -29,6 +30,7 @@ from dpaudit.claims import (
 )
 from dpaudit.claims.renyi import _binary_divergence, _concentrated_delta, _renyi_delta
 from dpaudit.errors import ClaimError
+from tests.raising import code
 
 FloatArray = NDArray[np.float64]
 
@@ -166,64 +168,55 @@ def test_an_asymmetric_function_is_taken_for_one_direction_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tradeoff", "named"),
+    "tradeoff",
     [
-        (lambda a: 1.0, "1 - α"),
-        (lambda a: (1 - a) * (0.5 + 0.5 * a), "convex"),
-        (lambda a: "x", "0: ValueError"),
-        (lambda a: math.nan, "nan"),
-        ([[0, 1], [0.5, 0.2], [0.6, 0.3], [1, 0]], "rise.*0.5"),
-        ([[0.1, 0.5], [1, 0]], "α = 0"),
-        ([], "α = 0"),
-        ([1, 2], "tradeoff=\\[1, 2\\]"),
-        (7, "tradeoff=7"),
+        lambda a: 1.0,
+        lambda a: (1 - a) * (0.5 + 0.5 * a),  # not convex
+        lambda a: "x",
+        lambda a: math.nan,
+        [[0, 1], [0.5, 0.2], [0.6, 0.3], [1, 0]],  # rises
+        [[0.1, 0.5], [1, 0]],  # begins after 0
+        [1, 2],
+        7,
     ],
 )
-def test_invalid_tradeoff_functions_are_refused(tradeoff: Any, named: str) -> None:
-    with pytest.raises(ClaimError, match=named) as error:
-        FunctionalDP(tradeoff)
-    assert error.value.code == "option-invalid"
+def test_invalid_tradeoff_functions_are_refused(tradeoff: Any) -> None:
+    assert code(FunctionalDP, tradeoff) == "option-invalid"
 
 
 def test_a_tradeoff_function_that_allows_everything_is_refused() -> None:
-    with pytest.raises(ClaimError) as error:
-        FunctionalDP(lambda a: 0.0)
-    assert error.value.code == "claim-says-nothing"
-
-
-def test_a_claim_is_rebuilt_from_its_parameters() -> None:
-    claim = FunctionalDP(gaussian_tradeoff(1.0), "G1")
-    assert make_claim(claim.parameters(), "f-dp") == claim
-    assert claim.describe() == "f-DP with f = G1"
+    assert code(FunctionalDP, lambda a: 0.0) == "claim-says-nothing"
 
 
 # Parameters and what is implied --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("definition", "parameters", "code", "named"),
+    ("definition", "parameters", "expected"),
     [
-        ("renyi", {"order": 1, "epsilon": 1}, "option-invalid", "order=1.0"),
-        ("renyi", {"order": math.inf, "epsilon": 1}, "option-invalid", "order=inf.*pure"),
-        ("renyi", {"order": 2, "epsilon": -1}, "option-invalid", "epsilon=-1.0"),
-        ("renyi", {"order": 2, "epsilon": 101}, "option-invalid", "epsilon=101.0.*100"),
-        ("renyi", {"epsilon": 1}, "parameter-missing", "order"),
-        ("zcdp", {"rho": 0}, "option-invalid", "rho=0.0"),
-        ("zcdp", {"rho": "1"}, "option-invalid", "rho='1'"),
-        ("gaussian", {"sigma": 0}, "option-invalid", "sigma=0.0"),
-        ("gaussian", {"sigma": 1, "mu": 1}, "options-conflict", "mu and sigma.* mu = 1/sigma"),
-        ("gaussian", {"mu": 1, "epsilon": 1}, "parameter-unknown", "epsilon .*mu or sigma"),
-        ("gaussian", {}, "parameter-missing", "gaussian.*mu or sigma"),
-        ("computational", {"epsilon": 1, "adversary": 3}, "option-invalid", "adversary=3"),
-        ("f-dp", {}, "parameter-missing", "tradeoff"),
+        ("renyi", {"order": 1, "epsilon": 1}, "option-invalid"),
+        ("renyi", {"order": math.inf, "epsilon": 1}, "option-invalid"),
+        ("renyi", {"order": 2, "epsilon": 101}, "option-invalid"),
+        ("renyi", {"epsilon": 1}, "parameter-missing"),
+        ("zcdp", {"rho": 0}, "option-invalid"),
+        ("gaussian", {"mu": math.nan}, "option-invalid"),
+        ("gaussian", {"mu": 10.5}, "option-invalid"),
+        ("gaussian", {"sigma": 0}, "option-invalid"),
+        ("gaussian", {"sigma": 1, "mu": 1}, "options-conflict"),
+        ("gaussian", {"mu": 1, "epsilon": 1}, "parameter-unknown"),
+        ("gaussian", {}, "parameter-missing"),
+        ("computational", {"epsilon": 1, "adversary": 3}, "option-invalid"),
+        ("f-dp", {}, "parameter-missing"),
+        ("approximate-zcdp", {"rho": 101, "delta": 0.1}, "option-invalid"),
+        ("approximate-zcdp", {"rho": 1, "delta": 1}, "option-invalid"),
+        ("approximate-zcdp", {"rho": 1, "delta": 1 - 1e-16}, "claim-says-nothing"),
+        ("approximate-zcdp", {"rho": 1}, "parameter-missing"),
     ],
 )
 def test_impossible_parameters_are_refused(
-    definition: str, parameters: dict[str, Any], code: str, named: str
+    definition: str, parameters: dict[str, Any], expected: str
 ) -> None:
-    with pytest.raises(ClaimError, match=named) as error:
-        make_claim(parameters, definition)
-    assert error.value.code == code
+    assert code(make_claim, parameters, definition) == expected
 
 
 @pytest.mark.parametrize(
@@ -243,10 +236,6 @@ def test_parameters_imply_the_definition(parameters: dict[str, Any], claim: Priv
     assert make_claim(parameters) == claim
 
 
-def test_sigma_is_converted_to_mu() -> None:
-    assert make_claim({"sigma": 2}, "gaussian") == GaussianDP(0.5)
-
-
 def test_groups_and_compositions() -> None:
     assert group(ZeroConcentratedDP(0.5), 3) == ZeroConcentratedDP(4.5)
     assert compose([ZeroConcentratedDP(0.1), ZeroConcentratedDP(0.2)]).parameters()[
@@ -256,9 +245,8 @@ def test_groups_and_compositions() -> None:
     assert isinstance(compose([RenyiDP(2, 0.5), RenyiDP(3, 0.5)]), ApproximateDP)
     assert compose([ComputationalDP(1, 0.1), ComputationalDP(0.5)]) == ComputationalDP(1.5, 0.1)
     assert group(ComputationalDP(0.5, 0.0, "m:f"), 2) == ComputationalDP(1.0, 0.0, "m:f")
-    with pytest.raises(ClaimError) as error:
-        group(RenyiDP(2, 0.5), 2)
-    assert error.value.code == "no-group-bound"
+    for claim in (RenyiDP(2, 0.5), ApproximateZCDP(0.1, 1e-6), ProbabilisticDP(1.0, 0.1)):
+        assert code(group, claim, 2) == "no-group-bound"
 
 
 def test_indistinguishability_is_transitive() -> None:
@@ -282,10 +270,3 @@ def test_indistinguishability_is_transitive() -> None:
             return
         whole = chain(*claims)
         assert delta(p, r, whole.epsilon) <= whole.delta + 1e-12
-
-
-def test_a_chain_of_total_variations_adds_up() -> None:
-    whole = chain(TotalVariation(0.1), TotalVariation(0.2))
-    assert whole.epsilon == 0
-    assert whole.delta == pytest.approx(0.3)
-    assert chain(PureDP(1), PureDP(2)) == ApproximateDP(3, 0)

@@ -29,13 +29,6 @@ def test_the_profile_is_the_least_that_a_point_implies(epsilon: float) -> None:
     assert ProfileDP(POINTS).profile(epsilon) >= gaussian_delta(1.0, epsilon)
 
 
-@pytest.mark.parametrize(
-    "table", [3, [], [1, 2], [[1]], [[1, 1.0]], [[-1, 0.1]], [[math.inf, 0.1]], [["1", 0.1]]]
-)
+@pytest.mark.parametrize("table", [3, [], [1, 2], [[1, 1.0]], [[math.inf, 0.1]]])
 def test_impossible_tables_are_refused(table: object) -> None:
     assert code(make_claim, {"guarantees": table}) == "option-invalid"
-
-
-def test_points_are_named() -> None:
-    assert ProfileDP(POINTS[:1]).describe() == f"(1, {POINTS[0][1]:.12g})-DP"
-    assert ProfileDP(POINTS).describe().endswith("-DP and 2 other points")

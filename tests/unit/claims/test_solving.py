@@ -41,18 +41,6 @@ def test_the_peak_is_located_within_the_tolerance() -> None:
         assert calls <= 80
 
 
-def test_smooth_functions_take_few_calls() -> None:
-    calls = 0
-
-    def function(x: float) -> float:
-        nonlocal calls
-        calls += 1
-        return x - math.exp(x)
-
-    peak(function, LOW, HIGH, NEAR)
-    assert calls <= 25  # golden sections take 38
-
-
 def test_the_search_ends_at_a_sufficient_value() -> None:
     assert peak(lambda x: -abs(x), LOW, HIGH, NEAR, enough=-5.0) != pytest.approx(0.0, abs=0.1)
     assert abs(peak(lambda x: -abs(x), LOW, HIGH, NEAR, enough=-5.0)) <= 5.0

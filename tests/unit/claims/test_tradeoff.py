@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Any
 
-import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy.stats import norm
 
 from dpaudit import GaussianDP
 from dpaudit.claims import PureDP, compose, gaussian_delta, group, make_claim
-from dpaudit.cli.commands import cli
-from dpaudit.errors import ClaimError
 
 
 def test_the_profile_is_the_integral_of_the_excess_density() -> None:
@@ -27,14 +22,7 @@ def test_the_profile_is_the_integral_of_the_excess_density() -> None:
         assert delta >= exact - 1e-16
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.6, 2.0])
-def test_a_larger_mu_allows_more(epsilon: float) -> None:
-    deltas = [gaussian_delta(mu, epsilon) for mu in np.linspace(0.05, 20, 200)]
-    assert deltas == sorted(deltas)
-    assert 0 <= deltas[0] <= deltas[-1] <= 1
-
-
-@pytest.mark.parametrize("mu", [0.001, 0.1, 1.0, 4.0, 10.0])
+@pytest.mark.parametrize("mu", [0.001, 1.0, 10.0])
 def test_the_point_lies_on_the_profile_and_gives_mu_back(mu: float) -> None:
     claim = GaussianDP(mu)
     point = claim.point()
@@ -47,12 +35,6 @@ def test_the_point_lies_on_the_profile_and_gives_mu_back(mu: float) -> None:
     assert claim.own_lower(point.epsilon, 0.9 * point.delta)[1] < mu
 
 
-@pytest.mark.parametrize("mu", [0, -1, 10.5, math.nan, math.inf, "1"])
-def test_impossible_parameters_are_refused(mu: Any) -> None:
-    with pytest.raises(ClaimError, match="mu="):
-        GaussianDP(mu)
-
-
 def test_groups_and_compositions_of_gaussian_claims() -> None:
     assert group(GaussianDP(0.5), 3) == GaussianDP(1.5)
     together = compose([GaussianDP(0.3), GaussianDP(0.4)])
@@ -61,15 +43,3 @@ def test_groups_and_compositions_of_gaussian_claims() -> None:
     mixed = compose([GaussianDP(1.0), PureDP(1.0)]).point()
     assert mixed.epsilon == pytest.approx(1 + GaussianDP(1.0).point().epsilon)
     assert make_claim({"mu": 1}, "gaussian") == GaussianDP(1.0)
-
-
-def test_the_bound_for_mu_is_in_the_report(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "m.py").write_text("def f(x, size, rng):\n    return x + rng.normal(size=size)\n")
-    words = ["run", "m.py:f", "--d1", "0", "--d2", "1", "--definition", "gaussian"]
-    result = CliRunner().invoke(cli, [*words, "--mu", "1", "--samples", "20000"])
-    assert result.exit_code == 0, result.output
-    assert "μ at least  0.9" in result.stdout
-    missing = CliRunner().invoke(cli, words)
-    assert missing.exit_code == 2
-    assert "--mu is missing" in missing.stderr

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.config.building import build_spec
-from dpaudit.config.loading import load_config
+from dpaudit.config.yaml_files import load_config
 from dpaudit.targets.target import ComposedTarget, ImportedTarget
-from tests.raising import placed, refusal
+from tests.raising import placed
 
 HEAD = "version: 1\ndefaults: {d1: 0, d2: 1, claim: {epsilon: 1}}\naudits:\n"
 
@@ -61,15 +60,6 @@ def test_post_process_of_the_whole_and_a_matrix(load: Any) -> None:
     assert specs[1].target.parts[1].params == {"p": 0.2}
 
 
-def test_files_are_found_beside_the_configuration(load: Any, tmp_path: Path) -> None:
-    (tmp_path / "parts_here.py").write_text("def f(x): return x\n")
-    (spec,) = load(
-        "  - compose: [parts_here.py:f, parts_here.py:f]\n    post_process: parts_here.py:f\n"
-    )
-    assert spec.target.parts[0].path == f"{tmp_path / 'parts_here.py'}:f"
-    assert spec.target.post_process == f"{tmp_path / 'parts_here.py'}:f"
-
-
 def test_defaults_of_the_other_kind_are_displaced(tmp_path: Path) -> None:
     path = tmp_path / "audits.yaml"
     path.write_text(
@@ -88,41 +78,18 @@ def test_defaults_of_the_other_kind_are_displaced(tmp_path: Path) -> None:
 
 REFUSED = [
     ("  - compose: []\n", "option-invalid", 4),
-    ("  - compose: [m:f]\n", "option-invalid", 4),
-    ("  - compose: m:f\n", "option-invalid", 4),
     ("  - compose:\n      - m:f\n      - 3\n", "option-invalid", 6),
-    ("  - compose:\n      - m:f\n      - {mechanism: 3}\n", "option-invalid", 6),
     ("  - compose:\n      - m:f\n      - {params: {}}\n", "option-missing", 6),
     ("  - compose:\n      - {mechansim: m:f}\n", "key-unknown", 5),
     ("  - compose: [m:f, m:g]\n    mechanism: m:h\n", "options-conflict", 5),
-    ("  - compose: [m:f, m:g]\n    params: {p: 1}\n", "options-conflict", 5),
     ("  - compose: [m:f, m:g]\n    factory: true\n", "options-conflict", 5),
-    ("  - name: nothing\n", "option-missing", 4),
     ("  - mechanism: m:f\n    range: 3\n", "option-invalid", 5),
-    ("  - mechanism: m:f\n    range: [3]\n", "option-invalid", 5),
     ("  - mechanism: m:f\n    exact: 1\n", "option-invalid", 5),
-    ("  - pairs: [{d1: 1}]\n", "option-invalid", 4),
 ]
 
 
 def test_wrong_audits_are_refused_with_their_line(load: Any) -> None:
     assert [(text, *placed(load, text)) for text, _, _ in REFUSED] == REFUSED
-
-
-def test_the_key_that_is_wrong_in_an_entry_is_named(load: Any) -> None:
-    entries = {
-        "mechanism=3": "compose: [m:f, {mechanism: 3}]",
-        "no d2": "pairs: [{d1: 1}]",
-        "name=5": "pairs: [{d1: 1, d2: 2, name: 5}]",
-    }
-    for words, text in entries.items():
-        assert words in str(refusal(load, f"  - {text}\n"))
-
-
-def test_a_flag_for_one_mechanism_has_no_place(load: Any) -> None:
-    error = refusal(load, "  - compose: [m:f, m:g]\n", params={"p": 1})
-    assert error.code == "options-conflict"
-    assert "no params of its own" in str(error)
 
 
 def test_range_and_exact(load: Any) -> None:
@@ -135,10 +102,3 @@ def test_range_and_exact(load: Any) -> None:
     assert not plain.statistics.exact
     assert finite.statistics.range == (0, "a", None, [1, 2], "TypeError")
     assert exact.statistics.exact
-
-
-def test_without_a_file() -> None:
-    spec = build_spec(
-        {"compose": ["m:f", {"mechanism": "m:g"}], "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
-    )
-    assert spec.name == "f + g"

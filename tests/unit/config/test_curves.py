@@ -9,7 +9,7 @@ import pytest
 from dpaudit.auditing.engine import run_audit
 from dpaudit.certificates.result import Verdict
 from dpaudit.claims import ApproximateDP, ComputationalDP, FunctionalDP, GaussianDP
-from dpaudit.config.loading import load_config
+from dpaudit.config.yaml_files import load_config
 from dpaudit.errors import ClaimError
 from tests.raising import placed, refusal
 
@@ -86,10 +86,3 @@ def test_functions_are_found_beside_the_file(tmp_path: Path) -> None:
     assert isinstance(spec.claim, FunctionalDP)
     assert spec.claim.name == "curved.py:line"
     assert spec.claim.profile(0.0) == pytest.approx(0.5, abs=1e-9)
-
-
-def test_functions_that_are_not_there_are_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, "{definition: f-dp, tradeoff: 'curved.py:lines'}")
-    assert "'lines'" in str(refusal(load_config, path))
-    path = write(tmp_path, "{definition: f-dp, tradeoff: 3}")
-    assert "tradeoff=3" in str(refusal(load_config, path))

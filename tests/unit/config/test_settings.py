@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dpaudit.config.loading import load_config
 from dpaudit.config.settings import substitute
+from dpaudit.config.yaml_files import load_config
 from tests.raising import placed, refusal
 
 HEAD = """version: 1
@@ -56,24 +56,6 @@ def test_several_axes_are_a_product_in_the_order_of_the_file(load: Any) -> None:
     ]
     assert [spec.target.init for spec in specs][1:3] == [[[1], "x2"], [{"a": 2}, "x1"]]
     assert [spec.pairs[0].d1 for spec in specs] == [[1], [1], {"a": 2}, {"a": 2}]
-
-
-def test_name_may_refer_to_the_axes_itself(load: Any) -> None:
-    specs = load("  - {name: 'eps ${e}', matrix: {e: [1, 2]}, claim: {epsilon: '${e}'}}\n")
-    assert [spec.name for spec in specs] == ["eps 1", "eps 2"]
-
-
-def test_any_key_may_refer(load: Any) -> None:
-    specs = load("  - {matrix: {n: [2000, 3000]}, samples: '${n}', claim: {epsilon: 1}}\n")
-    assert [spec.sampling.samples for spec in specs] == [2000, 3000]
-
-
-def test_matrix_among_the_defaults(load: Any) -> None:
-    specs = load(
-        "  - {name: a, claim: {epsilon: '${e}'}, matrix: {e: [1, 2]}}\n"
-        "  - {name: b, claim: {epsilon: 1}}\n"
-    )
-    assert [spec.name for spec in specs] == ["a[e=1]", "a[e=2]", "b"]
 
 
 REFUSED = [

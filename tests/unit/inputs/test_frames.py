@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import types
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from dpaudit.config.building import build_spec
-from dpaudit.config.loading import load_config
-from dpaudit.inputs.adjacency import parse_adjacency
+from dpaudit.config.yaml_files import load_config
 from dpaudit.inputs.datasets import load_dataset
-from dpaudit.inputs.neighbouring import check_pair
-from dpaudit.inputs.pairs import NeighbouringPair
 from tests.raising import code, refusal
 
 CSV = """name, age, score, member, day, zip, gap
@@ -75,22 +70,10 @@ def test_rows_and_columns_become_frames(folder: Path, value: Any, expected: Any)
     pd.testing.assert_frame_equal(load_dataset(value, form="pandas"), pd.DataFrame(expected))
 
 
-def test_matrices_become_frames(folder: Path) -> None:
-    np.save(folder / "matrix.npy", np.eye(2))
-    assert load_dataset("@matrix.npy", form="pandas").to_numpy().tolist() == np.eye(2).tolist()
-
-
 def test_what_has_no_rows_is_refused() -> None:
     for value in (5, [1, 2], [[1], [1, 2]], [{"a": 1}, 5], {"a": [1], "b": [1, 2]}, []):
         assert code(load_dataset, value, form="pandas") == "form-impossible"
     assert "{age: []}" in str(refusal(load_dataset, [], form="pandas"))
-
-
-def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "polars", None)  # as if it were not installed
-    error = refusal(load_dataset, [{"a": 1}], form="polars")
-    assert error.code == "package-missing"
-    assert str(error).endswith("pip install polars")
 
 
 def test_polars_is_asked_for_columns_or_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,29 +86,6 @@ def test_polars_is_asked_for_columns_or_rows(monkeypatch: pytest.MonkeyPatch) ->
     load_dataset([{"a": 1}, {"a": 2.5}], form="polars")
     load_dataset([[1, 2]], form="polars")
     assert made == [({"a": [1, 2.5]}, options), ([[1, 2]], options)]
-
-
-def test_the_rows_of_polars_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Frame:
-        def __init__(self, *rows: tuple[int, str]) -> None:
-            self.rows = lambda: list(rows)
-
-    stand_in: Any = types.ModuleType("polars")
-    stand_in.DataFrame = Frame
-    monkeypatch.setitem(sys.modules, "polars", stand_in)
-    relation = parse_adjacency("add-remove")
-    one, two, other = Frame((1, "a")), Frame((1, "a"), (2, "b")), Frame((3, "c"))
-    assert check_pair(NeighbouringPair(one, two, relation)) == ()
-    assert code(check_pair, NeighbouringPair(one, other, relation)) == "pair-not-neighbours"
-
-
-def test_pandas_is_imported_only_for_a_frame() -> None:
-    code = (
-        "import sys; from dpaudit.inputs.datasets import load_dataset; "
-        "load_dataset([{'a': 1}], form='pandas', elsewhere=True); "
-        "sys.exit('pandas' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_files_and_flags_name_the_form(folder: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from dpaudit.errors import DatasetError
 from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.inputs.neighbouring import check_pair
-from dpaudit.inputs.pairs import NeighbouringPair, short
+from dpaudit.inputs.pairs import NeighbouringPair
 from tests.raising import code, refusal
 
 
@@ -29,32 +28,12 @@ def contradicted(d1: Any, d2: Any, adjacency: Any) -> str:
     return str(error)
 
 
-@pytest.mark.parametrize(
-    "value", [0, "a", None, math.nan, [1, [2]], {"a": [1]}, np.array([1.0, math.nan]), {1, 2}]
-)
+@pytest.mark.parametrize("value", [0, None, math.nan, np.array([1.0, math.nan]), {1, 2}])
 def test_equal_datasets_are_a_warning(value: Any) -> None:
     import copy
 
     (warning,) = check(value, copy.deepcopy(value), "replace")
     assert "equal" in warning
-
-
-def test_one_text_beside_a_number_or_records_is_a_warning() -> None:
-    for other in (1, 0.5, True, np.float64(2), [1], (1,), {"a": 1}, {1}, np.arange(3)):
-        for d1, d2 in (("a", other), (other, "a")):
-            (said,) = check(d1, d2)
-            which = "d1" if isinstance(d1, str) else "d2"
-            assert f"{which} is text, 'a'" in said
-            assert short(other) in said
-    assert check("a", None) == check("a", "b") == check(None, [1]) == ()
-    assert "d2 has rows, and d1 = 'a' has none" in contradicted("a", [1], "add-remove")
-
-
-def test_without_adjacency_only_equality_is_checked() -> None:
-    assert check([1], [2, 3]) == ()
-    assert len(check([1], [2, 3, 4])) == 1
-    assert check(np.zeros(2), np.zeros(3)) == ()
-    assert check({1}, {2}) == ()
 
 
 @pytest.mark.parametrize(
@@ -95,28 +74,12 @@ def test_replace_holds(d1: Any, d2: Any) -> None:
     assert check(d1, d2, "replace") == ()
 
 
-def test_replace_contradicted() -> None:
-    assert "2 rows" in contradicted([1, 2, 3], [7, 8, 3], "replace")
-    assert contradicted([1, 2], [1], "replace")
-
-
-def test_unchecked_adjacency_is_a_warning_that_says_why() -> None:
-    assert "d1 (int) has no rows" in check(0, 1, "add-remove")[0]
-    assert "d2 (set) has no rows" in check([1], {1}, "replace")[-1]
-    assert "d1 (list) is not " in check([1, "a"], [1, 2], "l1:1")[-1]
-
-
 @pytest.mark.parametrize("other", [{"a": 1}, 7, "a", None])
 @pytest.mark.parametrize("kind", ["add-remove", "replace", "hamming:2", "user:id"])
 def test_rows_are_no_neighbour_of_what_has_none(other: Any, kind: str) -> None:
     rows = [{"id": 1}]
     assert "d1 has rows, and d2 = " in contradicted(rows, other, kind)
     assert "d2 has rows, and d1 = " in contradicted(other, rows, kind)
-
-
-def test_numbers_are_no_neighbour_of_a_text() -> None:
-    assert "d2 has numbers, and d1 = 'a' has none" in contradicted("a", 1, "l1:1")
-    assert "d1 has numbers, and d2 = None has none" in contradicted([1, 2], None, "coordinate:1")
 
 
 @pytest.mark.parametrize(("kind", "distance"), [("l1", 7.0), ("l2", 5.0), ("linf", 4.0)])
@@ -163,11 +126,7 @@ def test_a_group_may_differ_in_more() -> None:
     assert code(check_pair, far, 2) == "pair-not-neighbours"
 
 
-ROWS = [
-    {"id": 1, "city": "a"},
-    {"id": 1, "city": "b"},
-    {"id": 2, "city": "a"},
-]
+ROWS = [{"id": 1, "city": "a"}, {"id": 1, "city": "b"}, {"id": 2, "city": "a"}]
 BOUNDED = "user:id,group=city,groups=2,per_group=1"
 
 
@@ -176,14 +135,11 @@ BOUNDED = "user:id,group=city,groups=2,per_group=1"
     [
         ([0, 1, 2], [0, 3, 2], "coordinate:2"),
         (0, 0.5, "coordinate:1"),
-        (np.zeros(3), np.array([0, 1.0, 0]), "coordinate:1"),
         ([math.nan, 1], [math.nan, 2], "coordinate:1"),
         ([math.inf, 1], [math.inf, 2], "linf:1"),
         ([1, 2, 3], [4, 5, 3], "hamming:2"),
-        ([1, 2, 3], [1, 2, -3], "hamming:2"),
         (ROWS, ROWS[2:], "user:id"),
         (ROWS[2:], ROWS, BOUNDED),
-        (ROWS, ROWS[:2], BOUNDED),
         ([], ROWS[:1], "user:id"),
         ([{"id": math.nan}], [], "user:id"),
     ],
@@ -197,15 +153,10 @@ CONTRADICTED: list[tuple[Any, Any, str, str, str]] = [
     ([0, 0], [1, 1], "coordinate:1", "pair-not-neighbours", "2 entries"),
     ([0, 0], [0, 2], "coordinate:1", "pair-not-neighbours", "is 2"),
     ([0.0], [math.nan], "linf:1", "pair-not-neighbours", "is inf"),
-    ([0.0, math.inf], [0.0, -math.inf], "l2:1", "pair-not-neighbours", "is inf"),
     ([1, 2, 3], [3, 2, 2], "hamming:1", "pair-not-neighbours", "2 rows"),
-    ([1, 2], [1, 2, 3], "hamming:1", "pair-not-neighbours", ""),
     (ROWS, ROWS[1:], "user:id", "pair-not-neighbours", "user 1"),
     (ROWS, [], "user:id", "pair-not-neighbours", "2 users"),
     (ROWS, ROWS[:2], "user:name", "column-unknown", "'name'"),
-    (ROWS, ROWS[:2], "user:id,group=town,groups=2", "column-unknown", "'town'"),
-    (ROWS, ROWS[:2], "user:id,group=city,groups=1", "pair-not-neighbours", "user 1 in 2 groups"),
-    (ROWS, ROWS[:2], "user:id,per_group=1", "pair-not-neighbours", " user 1"),
     ([*ROWS, ROWS[2]], ROWS[:2], BOUNDED, "pair-not-neighbours", " user 2"),
 ]
 
@@ -218,12 +169,6 @@ def test_what_contradicts_them() -> None:
             assert named in str(error)
 
 
-def test_they_cannot_be_checked_of_everything() -> None:
-    assert "named columns" in check([1, 2], [1], "user:id")[0]
-    assert "order" in check(ROWS, ROWS[::-1], "user:id")[0]
-    assert "no rows" in check(1, 2, "hamming:1")[0]
-
-
 def test_groups_of_such_relations() -> None:
     for d1, d2, adjacency in (
         ([0, 0], [1, 1], "coordinate:1"),
@@ -234,12 +179,6 @@ def test_groups_of_such_relations() -> None:
         assert check_pair(pair, 2) == ()
         with pytest.raises(DatasetError):
             check_pair(pair, 1)
-
-
-def test_users_of_data_frames() -> None:
-    frame = pandas.DataFrame(ROWS)
-    assert check(frame, frame.iloc[2:], BOUNDED) == ()
-    assert "other rows" in contradicted(frame, frame.iloc[1:], BOUNDED)
 
 
 def test_a_relation_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,55 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from dpaudit.levels.cells import RARELY_SEEN, Cells, listed, make_cells
+from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.outcomes import Column, Raised, from_raw
-from dpaudit.outcomes.columns import kinds_of
-
-RNG = np.random.default_rng(0)
-INTEGERS = np.arange(50.0)
-EDGES: dict[str, NDArray[np.float64]] = {
-    "none": np.empty(0),
-    "one": np.array([0.5]),
-    "few": np.sort(RNG.normal(size=9)),
-    "many": np.sort(RNG.normal(size=40)),
-    "heavy tails": np.sort(RNG.standard_cauchy(size=250)),
-    "adjacent floats": np.unique([*INTEGERS, *np.nextafter(INTEGERS, 99)]),
-    "infinite": np.array([-np.inf, *range(20), np.inf]),
-    "tiny range": 1 + np.arange(30) * np.finfo(float).eps,
-    "huge range": np.array([*-np.geomspace(1e308, 1e-300, 20), *np.geomspace(1e-300, 1e308, 20)]),
-}
-NUMBERS = np.concatenate(
-    [
-        RNG.standard_cauchy(5_000),
-        np.round(20 * RNG.normal(size=1_000)),
-        [math.inf, -math.inf, 1e308, -1e308, 0.0, -0.0, 5e-324],
-    ]
-)
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    """Return a new generator, so that no other test changes the numbers."""
-    return np.random.default_rng(1)
-
-
-@pytest.mark.parametrize("name", EDGES)
-def test_a_digitiser_is_a_binary_search(name: str, rng: np.random.Generator) -> None:
-    edges = EDGES[name]
-    near = [np.nextafter(edges, -math.inf), edges]
-    with np.errstate(over="ignore"):
-        near.append(np.nextafter(edges, math.inf))
-    numbers = np.concatenate([NUMBERS, *near])
+def test_many_numbers_are_counted_in_pieces_as_at_once() -> None:
+    """Of few numbers, and of one at a time, tests/property/test_digitiser.py."""
+    rng = np.random.default_rng(0)
+    edges, numbers = np.sort(rng.standard_cauchy(size=250)), rng.standard_cauchy(size=200_000)
     values = rng.permutation(len(edges) + 1)
-    digitise = Digitiser(edges, values)
-    expected = values[np.searchsorted(edges, numbers, side="right")]
-    assert np.array_equal(digitise(numbers), expected)
-    for times in (1, 5):  # one piece, and several
-        counts = digitise.tally(np.tile(numbers, times), len(values) + 2)
-        assert np.array_equal(counts, times * np.bincount(expected, minlength=len(values) + 2))
+    expected = np.bincount(values[np.searchsorted(edges, numbers, side="right")])
+    assert np.array_equal(Digitiser(edges, values).tally(numbers, len(values)), expected)
 
 
 def column_of(entries: Any) -> Column:
@@ -94,31 +58,6 @@ def test_labels_are_cells_and_unseen_ones_share_the_last() -> None:
     assert words(cells, *unseen, *known, *range(cells.intervals)) == "any output"
 
 
-@pytest.mark.parametrize(
-    ("entries", "chosen", "event"),
-    [
-        ([1.0, 2.0, 3.0], [2.0, None], "output ≥ 2, or not a number"),
-        ([1.0, 2.0, None], [2.0, "b"], "output ≥ 2, or neither a number nor None"),
-        ([{"a": 1}, Raised("KeyError", "")], [Raised("KeyError", ""), None],
-         "KeyError is raised, or output is neither a number nor a dict"),
-        (["yes", "no", "maybe"], ["yes", "others"], "output is neither a number, 'no' nor 'maybe'"),
-        ([f"{n}" for n in range(20)], ["3", "others"],
-         f"output is '3', or {RARELY_SEEN}"),
-        ([f"{n}" for n in range(20)], ["others"],
-         f"output is {RARELY_SEEN}"),
-    ],
-)  # fmt: skip
-def test_outputs_of_a_new_kind_are_described_by_those_that_are_left_out(
-    entries: list[Any], chosen: list[Any], event: str
-) -> None:
-    """A number in `chosen` stands for all numbers from it on."""
-    cells = make_cells(column_of(entries * 3))
-    levels = [int(cells(column_of([one]))[0]) for one in chosen]
-    if isinstance(chosen[0], float):
-        levels += range(levels[0], cells.intervals)
-    assert words(cells, *levels) == event
-
-
 def test_continuous_cells_hold_about_as_much_each() -> None:
     numbers = np.random.default_rng(1).normal(size=20_000)
     cells = make_cells(column_of(numbers))
@@ -136,16 +75,6 @@ def test_frequent_values_stand_alone_among_continuous_ones() -> None:
     place = cells(column_of(np.array([0.25, np.nextafter(0.25, 1), np.nextafter(0.25, 0)])))
     assert len(set(place.tolist())) == 3
     assert words(cells, int(place[0])) == "output is 0.25"
-
-
-def test_equal_neighbours_become_one_interval() -> None:
-    column = column_of(np.random.default_rng(3).normal(size=4_000))
-    cells = make_cells(column)
-    place = cells(column).astype(int)
-    level = np.minimum(np.arange(cells.label_values[-1] + 1) // 10, 6)
-    merged = cells.with_values(level)
-    assert merged.intervals == 7
-    assert np.array_equal(merged(column), level[place])
 
 
 @pytest.mark.parametrize(
@@ -166,23 +95,3 @@ def test_words_of_an_interval(low: float, high: float, said: str) -> None:
     values[inside] = 1
     cells = Cells("output", edges, (), values, np.array([2]))
     assert words(cells, 1) == said
-
-
-@pytest.mark.parametrize(
-    ("parts", "said"), [([], ""), (["a"], "a"), (["a", "b"], "a or b"), ([*"abc"], "a, b or c")]
-)
-def test_alternatives(parts: list[str], said: str) -> None:
-    assert listed(parts, "or") == said
-
-
-def test_an_event_that_nothing_belongs_to() -> None:
-    cells = make_cells(column_of([7, 7]))
-    levels = cells.with_values(np.array([2, 0, 2, 2]))
-    assert levels.words(np.array([False, True, False])) == "no output"
-    assert levels.words(np.array([True, False, False])) == "output is 7"
-
-
-def test_a_kind_that_has_no_name_of_its_own() -> None:
-    cells = make_cells(kinds_of(column_of([True, 1.0, "a", None] * 3)))
-    place = cells.labels.index("a value of another kind")
-    assert words(cells, int(cells.label_values[place])) == "output is a value of another kind"

@@ -59,12 +59,6 @@ def test_a_drift_is_followed_where_there_is_one() -> None:
     assert np.mean((told - truth) ** 2) < 0.2 * np.mean((found - truth) ** 2)
 
 
-def test_rows_longer_than_any_stretch_are_pooled_all_the_same() -> None:
-    found = 0.3 + 0.3 * np.random.default_rng(1).normal(size=(10, 100))
-    told = expected(found, np.full(found.shape, 0.3**2), np.arange(100)[None])
-    assert np.mean((told - 0.3) ** 2) < 0.1 * 0.3**2
-
-
 def test_a_jump_is_found_and_what_is_alike_is_pooled() -> None:
     truth = np.where(np.arange(30) < 17, 0.0, -0.5)
     found = truth + 0.3 * np.random.default_rng(1).normal(size=(40, 30))
@@ -89,18 +83,3 @@ def test_rows_may_be_of_any_length_and_fits_do_not_mix() -> None:
     moved = np.array([[2, 1, -1, -1], [0, 3, 4, -1]])
     assert both == pytest.approx(expected(found, variance, moved))
     assert expected(np.empty((2, 0)), np.empty((2, 0)), rows[:0]).shape == (2, 0)
-
-
-def test_what_is_known_well_is_taken_as_it_is() -> None:
-    found = np.array([[0.31, 0.29]])
-    assert np.array_equal(expected(found, np.full((1, 2), 1e-6), np.array([[0, 1]])), found)
-
-
-def test_fits_of_many_rows_are_found_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(4)
-    found, variance = rng.normal(size=(5, 12)), np.full((5, 12), 0.2)
-    rows = np.arange(12).reshape(3, 4)
-    together = expected(found, variance, rows)
-    for most in (1, 2 * len(GRID) * 10 * len(rows)):
-        monkeypatch.setattr("dpaudit.levels.piecewise_smoothing.MAX_FLOATS", most)
-        assert expected(found, variance, rows) == pytest.approx(together)

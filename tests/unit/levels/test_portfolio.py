@@ -67,7 +67,7 @@ OUTCOMES = from_raw(np.array([*range(VALUES), 77.0, -5.0]))
 
 
 @pytest.mark.parametrize("sides", [0, 1, 2])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(10))
 def test_the_guess_of_every_rule_follows_from_the_joint_level(seed: int, sides: int) -> None:
     rules = portfolio(seed, sides)
     joint = Portfolio.of(rules)
@@ -80,7 +80,7 @@ def test_the_guess_of_every_rule_follows_from_the_joint_level(seed: int, sides: 
     assert joint.guesses.tolist() == joint.all_guesses[0].tolist()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(5))
 def test_where_all_side_rules_abstain_the_level_is_that_of_the_main_rule(seed: int) -> None:
     main, *sides = portfolio(seed, 2)
     joint = Portfolio.of([main, *sides])
@@ -107,9 +107,8 @@ def test_every_combination_of_guesses_has_a_level_of_its_own() -> None:
     assert set(joint.guesses()[0, level].tolist()) == {1}
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_joint_levels_may_be_sent_to_a_worker(seed: int) -> None:
-    joint = Portfolio.of(portfolio(seed, 2))
+def test_joint_levels_may_be_sent_to_a_worker() -> None:
+    joint = Portfolio.of(portfolio(0, 2))
     again = pickle.loads(pickle.dumps(joint))
     assert again(OUTCOMES).tolist() == joint(OUTCOMES).tolist()
     assert again.all_guesses.tolist() == joint.all_guesses.tolist()
@@ -124,43 +123,6 @@ def test_the_level_depends_on_the_outcome_alone(seed: int) -> None:
     assert len(joint(OUTCOMES.take(slice(0)))) == 0
     by_level = np.bincount(joint(OUTCOMES), minlength=joint.levels)
     assert joint.level.tally(OUTCOMES).tolist() == by_level.tolist()
-
-
-def test_the_level_of_the_main_rule_is_not_changed_in_place() -> None:
-    main, side = portfolio(1, 1)
-    assert isinstance(main.level, Looked)
-    kept = main.level(OUTCOMES)
-
-    @dataclass(frozen=True)
-    class Kept(Looked):
-        def __call__(self, outcomes: Outcomes) -> LevelArray:
-            return kept
-
-    before = kept.tolist()
-    always = Rule("rare", "all", side.level, np.ones(side.level.levels, dtype=np.int64))
-    joint = Portfolio.of([Rule("main", "kept", Kept(main.level.of), main.guesses), always])
-    joint(OUTCOMES)
-    assert kept.tolist() == before
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_one_rule_of_a_portfolio_keeps_the_levels_and_has_all_of_the_share(place: int) -> None:
-    joint = Portfolio.of(portfolio(3, 2))
-    alone = joint.only(place)
-    assert alone.levels == joint.levels
-    assert alone(OUTCOMES).tolist() == joint(OUTCOMES).tolist()
-    assert alone.all_guesses.tolist() == [joint.all_guesses[place].tolist()]
-    (rule,) = alone.rules
-    assert rule.share == 1.0
-    assert rule.role == joint.rules[place].role
-    assert rule.words(1) == joint.rules[place].words(1)
-
-
-def test_the_words_of_a_rule_are_those_of_its_own_levels() -> None:
-    level = Looked((0, 1, 2))
-    rule = Rule("rare", "made up", level, np.array([1, 0, 1, 0]))
-    assert rule.words(1) == "level in [0, 2]"
-    assert rule.words(-1) is None
 
 
 def test_right_and_wrong_guesses_are_counted_of_both_inputs() -> None:

@@ -1,6 +1,5 @@
 """What a filter lets through: what was hardly ever seen among selection draws, and nothing else."""
 
-import pickle
 import uuid
 from typing import Any
 
@@ -36,7 +35,6 @@ def sieve_of(raw: Any) -> RareFilter:
         ([0.0, 1.0] * 50, [0.0, 1.0, 77.0, -1.0], [2, 3]),
         (NUMBERS, [0.0, 1e6, -np.inf, 0.5, np.inf], [1, 2, 4]),
         (["a", "b"] * 50, ["a", "c", "b", None, 2.0], [1, 3, 4]),
-        ([{"a": 1}] * 50, [{"a": 1}, {"a": 1, "b": 2}, {"a": 1}], [1]),
         ([{"a": 1, "b": 2}, {"a": 1}] * 50, [{"a": 1}, {"b": 2}, {"a": 1, "b": 2}], [1]),
         ([[1, 2]] * 50, [[1, 2], [1, 2, 3], [1]], [1, 2]),
         ([True, 1] * 50, [True, 1, "True"], [2]),
@@ -52,10 +50,8 @@ def test_what_was_hardly_ever_seen_is_let_through(
 @pytest.mark.parametrize(
     ("seen", "strange"),
     [
-        ([{"a": 1}] * 50, {"a": 1, "b": 2}),
         ([{"a": 1}, {"a": 1, "b": 2}] * 50, {"a": 1, "b": 3}),
         ([{1, 2}, {1}, {2}, set()] * 50, {1, 2, 3}),
-        ([[1, 2]] * 50, [1]),
         ([[1], [1, 1]] * 50, [1, 2]),
         ([0.0, 1.0] * 50, [0.0]),
     ],
@@ -82,19 +78,6 @@ def test_places_that_hold_much_in_many_ways_are_no_rarity(rng: np.random.Generat
     ] * 50 + [True]
 
 
-def test_a_place_among_many_is_looked_at(rng: np.random.Generator) -> None:
-    vectors = rng.integers(5, size=(2_000, 20))
-    later = vectors[:100].copy()
-    later[17, 13] = 9
-    assert np.flatnonzero(sieve_of(vectors).is_rare(from_raw(later))).tolist() == [17]
-
-
-def test_values_that_never_stop_being_new_are_no_rarity() -> None:
-    letters = str.maketrans("0123456789", "abcdefghij")
-    words = [f"key {number}".translate(letters) for number in range(3_000)]
-    assert not sieve_of(words[:2_000]).is_rare(from_raw(words[2_000:])).any()
-
-
 def test_a_new_text_is_new_only_if_its_content_is(rng: np.random.Generator) -> None:
     texts = [f"{number:.9f} rows" for number in rng.uniform(size=3_000)]
     seen = RareFilter.seen(SelectionDraws(from_raw(texts[:2_000]), np.zeros(2_000, dtype=bool)))
@@ -117,11 +100,6 @@ def test_of_numbers_that_do_not_repeat_the_tails_are_rare(rng: np.random.Generat
     assert 0.5 < share / (2 * USUAL_DRAWS / len(NUMBERS)) < 2
 
 
-def test_it_may_be_sent_to_a_worker() -> None:
-    rare_filter = pickle.loads(pickle.dumps(sieve_of(NUMBERS)))  # what was just pickled
-    assert rare_filter.is_rare(from_raw([0.0, 1e9])).tolist() == [False, True]
-
-
 def seen_by(raw: Any) -> RareFilter:
     return seen_of(from_raw(raw))
 
@@ -141,12 +119,10 @@ def seen_of(outcomes: Outcomes) -> RareFilter:
             [3.0, 3.5, 11.0, 12.0, -1.0],
             [3, 4],
         ),  # no value repeats: what is beyond them
-        ([*range(40)] * 3, [3, 3.5, 39, 40], [1, 3]),
         (NUMBERS.tolist(), [float(NUMBERS.min()), float(NUMBERS.max()), 1e6, -np.inf, 0.1], [2, 3]),
         ([0.0, 1.0] * 50, [0.0, -0.0, 1.0, 1], [1, 3]),
         ([[1.0]] * 50, [[1.0], (1.0,), [-0.0]], [1, 2]),
         (["a", "b"] * 50 + ["c"], ["a", "c", "d", None, 2.0], [2, 3, 4]),
-        ([f"key {number}" for number in range(50)], ["key 3", "key 50"], [1]),
         ([{"a": 1}] * 50, [{"a": 1}, {"a": 1, "b": 2}, {"a": 1}], [1]),
         ([[1, 2]] * 50, [[1, 2], [1, 2, 3], [1]], [1, 2]),
         ([1.0] * 50, [1.0, np.nan, Boom("a")], [1, 2]),
@@ -167,16 +143,7 @@ def test_of_outcomes_too_wide_to_look_at_whole_nothing_is_said() -> None:
     assert RareFilter.seen(SelectionDraws(outcomes, np.arange(20) % 2 == 0)) is None
 
 
-@pytest.mark.parametrize("keys", [255, 256, 257])
-def test_a_new_key_beside_many_is_new_or_nothing_is_said(keys: int) -> None:
-    usual = {f"k{place}": place for place in range(keys)}
-    outcomes = from_raw([usual] * 20)
-    rare_filter = RareFilter.seen(SelectionDraws(outcomes, np.arange(20) % 2 == 0))
-    later = from_raw([usual, {**usual, "leak": 1}])
-    assert rare_filter is None or rare_filter.is_rare(later).tolist() == [False, True]
-
-
-@pytest.mark.parametrize("usual", [range(300), range(-40, 900, 7), [0.5, *range(50)], [0, 10**9]])
+@pytest.mark.parametrize("usual", [range(-40, 900, 7), [0.5, *range(50)], [0, 10**9]])
 def test_numbers_are_looked_up_as_they_are_searched_for(
     usual: Any, rng: np.random.Generator
 ) -> None:
@@ -193,10 +160,8 @@ def test_numbers_are_looked_up_as_they_are_searched_for(
     ("seen", "kept", "usual", "strange"),
     [
         ([0.0, 1.0] * 50, [7.0] * 3 + [8.0] * 2, [0.0, 1.0, 7.0], [8.0, 9.0]),
-        ([*range(8)] * 50, [8.0] * 3 + [8.5] * 3 + [20.0], [0.0, 8.0, 8.5], [20.0, 9.0]),
         (["a", "b"] * 50, ["c", "d", "c", None, "c"], ["a", "c"], ["d", None, 2.0]),
         ([[1, 2]] * 50, [[1, 2, 3]] * 3 + [[1]], [[1, 2], [1, 2, 3]], [[1], [1, 2, 3, 4]]),
-        ([{"a": 1}] * 50, [{"a": 1, "b": 2}] * 3 + [{}], [{"a": 1, "b": 2}], [{}]),
     ],
 )
 def test_what_came_up_often_of_what_was_let_through_becomes_usual(
@@ -229,8 +194,7 @@ def test_a_range_grows_to_as_many_from_either_end(rng: np.random.Generator) -> N
     assert same.numbers.tolist() == [column.numbers[0], high]
 
 
-@pytest.mark.parametrize("often", [1, 2, 10])
-@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e300])
+@pytest.mark.parametrize(("often", "scale"), [(1, 1.0), (10, 1e-9), (2, 1e300)])
 def test_what_is_frequent_at_the_end_of_a_range_is_usual(
     often: int, scale: float, rng: np.random.Generator
 ) -> None:
@@ -245,32 +209,10 @@ def test_what_is_frequent_at_the_end_of_a_range_is_usual(
     assert rare_filter.is_rare(from_raw(beyond.ravel())).sum() == 2 * (often - 1)
 
 
-def test_columns_that_are_spared_stay_as_they_are() -> None:
-    seen = np.stack([NUMBERS, np.arange(len(NUMBERS)) % 3], axis=1)
-    rare_filter = sieve_of(seen)
-    kept = from_raw(np.array([[9.0, 7.0]] * 30))
-    later = from_raw(np.array([[8.0, 0.0], [0.0, 7.0]]))
-    for spared, strange in (
-        (frozenset[str](), [False, False]),
-        (frozenset({"output[0]"}), [True, False]),
-        (frozenset({"output[1]"}), [False, True]),
-    ):
-        narrower, _ = rare_filter.narrowed(kept, 20, spared)
-        assert narrower.is_rare(later).tolist() == strange
-
-
 def test_a_new_key_that_is_spared_stays_strange() -> None:
     rare_filter, leak = sieve_of([{"a": 1}] * 50), from_raw([{"a": 1, "b": 2}] * 30)
     assert not rare_filter.narrowed(leak, 20)[0].is_rare(leak).any()
     assert rare_filter.narrowed(leak, 20, frozenset({'output["b"]'}))[0].is_rare(leak).all()
-
-
-def test_labels_that_never_stop_being_new_stay_no_rarity() -> None:
-    seen = [[f"key {number}", number % 2] for number in range(2_000)]
-    kept = from_raw([["key 1", 2]] * 30)
-    later = from_raw([["key 3", 0], ["key 3", 2], ["key 3", 5]])
-    narrower, _ = sieve_of(seen).narrowed(kept, 20)
-    assert narrower.is_rare(later).tolist() == [False, False, True]
 
 
 def in_letters(number: int) -> str:
@@ -280,15 +222,11 @@ def in_letters(number: int) -> str:
 @pytest.mark.parametrize(
     ("raw", "is_new"),
     [
-        ([in_letters(i) for i in range(100)], True),
         ([in_letters(max(i, 49)) for i in range(100)], True),
         ([in_letters(max(i, 51)) for i in range(100)], False),
         ([f"{i} {in_letters(i)}'s" for i in range(100)], True),
-        ([f"{i} records" for i in range(100)], False),
         ([f"{uuid.UUID(int=i * 2**97)}: hit" for i in range(100)], False),
         ([{"name": in_letters(i)} for i in range(100)], False),
-        ([f'{{"name": "{in_letters(i)}"}}' for i in range(100)], False),
-        ([bytes([255, i]) for i in range(100)], False),
         (NUMBERS, False),
     ],
 )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.objective import Objective, best_of, rank_key
-from dpaudit.attacks.single_columns import _positions, one_dimensional
-from dpaudit.claims import ProfilePoint
+from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Candidate, Scorer, by_score, fixed
-from dpaudit.levels.level_map import LevelMap, by_input
+from dpaudit.levels.candidates import Candidate, Scorer, by_score
+from dpaudit.levels.level_map import by_input
 from dpaudit.levels.scores import Scored, aligned
 from dpaudit.outcomes import from_raw
 
@@ -45,38 +42,6 @@ def test_a_score_that_rises_by_noise_alone_has_one_position() -> None:
         assert own.sum() > 25
         assert np.ptp(with_halves[own]) < 0.4  # the outermost levels have four draws
         assert np.ptp(without[own]) > 0.6
-
-
-def test_a_position_without_noise_is_the_score() -> None:
-    score = np.random.default_rng(1).normal(size=DRAWS)
-    ordered = np.sort(score)
-    found = position_of(score, np.stack([score, score]))
-    assert found[0] == pytest.approx(ordered[:1].mean(), abs=0.5)
-    assert found[-1] == pytest.approx(ordered[-4:].mean(), abs=0.1)
-    assert (np.diff(found) > 0).all()
-
-
-def test_of_orders_that_promise_about_as_much_the_one_that_tells_more_is_kept() -> None:
-    """Rare outputs may be lucky: of two thousand draws a hundred more are of d1 than expected."""
-    score, draws = np.linspace(-1, 1, 60), 2_000
-    better, lucky = (counted(slope * score, draws) for slope in (1.0, 0.85))
-    lucky[-2] = [1_530, 470]
-    unused = fixed(cast(LevelMap, None))
-    both = [
-        Candidate(name, counts, unused, is_smooth=True, position=score)
-        for name, counts in (("lucky", lucky), ("better", better))
-    ]
-    aim = Objective(ProfilePoint(5.0, 0.0), 10**6)
-    promised = [rank_key(one, aim)[0] for one in both]
-    assert promised[1] < promised[0] < promised[1] / 0.85
-    assert best_of(both, aim).attack == "better"
-    assert best_of([both[0], replace(both[1], is_smooth=False)], aim).attack == "lucky"
-
-
-def counted(log_odds: np.ndarray, draws: int) -> np.ndarray:
-    """Return the expected counts at levels of equal mass, with none unseen."""
-    ahead = np.rint(draws / (1 + np.exp(-log_odds))).astype(np.int64)
-    return np.append(np.stack([ahead, draws - ahead], axis=1), [[0, 0]], axis=0)
 
 
 def test_outputs_without_a_score_stay_without_one() -> None:
@@ -121,17 +86,6 @@ def test_further_draws_are_counted_by_level(attack: Scorer, columns: int) -> Non
     assert np.array_equal(after.counts, candidate.counts + by_level)
 
 
-def test_positions_are_the_mean_numbers_of_levels() -> None:
-    draws = drawn(1)
-    candidate = labelled(draws)
-    level = candidate.level_map()(draws.outcomes)
-    numbers = draws.outcomes.columns[0].numbers
-    means = np.bincount(level, weights=numbers) / np.bincount(level)
-    assert candidate.position is not None
-    # Numbers are known but for a shift and a factor.
-    assert abs(np.corrcoef(means, candidate.position)[0, 1]) == pytest.approx(1)
-
-
 def censored(seed: int, size: int, *, below: float = 0.0, lost: float = 0.0) -> SelectionDraws:
     """Return Laplace noise, of d1 1 larger, with None for what is less than `below` and for so
     large a share of all the rest."""
@@ -148,7 +102,7 @@ def label_and_levels(one: Candidate) -> tuple[int, int]:
     return int(one.level_map()(from_raw([None, 0.5]))[0]), len(one.counts) - 1
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_label_that_no_number_tells_more_than_is_beyond_them_all(seed: int) -> None:
     # Numbers from -0.1 to 0 tell as much as the label: by luck alone it may stand among them.
     one = labelled(censored(seed, SIZE, below=-0.1))
@@ -156,12 +110,6 @@ def test_a_label_that_no_number_tells_more_than_is_beyond_them_all(seed: int) ->
     assert label_and_levels(one)[0] == 0
     low, high = int(one.level_map()(from_raw([-0.05]))[0]), int(one.level_map()(from_raw([3.0]))[0])
     assert 0 < low < high
-
-
-def test_a_label_that_tells_nothing_stands_among_numbers() -> None:
-    one = labelled(censored(0, SIZE, below=-99, lost=0.3))
-    level, levels = label_and_levels(one)
-    assert 0.25 * levels < level < 0.75 * levels
 
 
 @pytest.mark.parametrize("lost", [0.0, 0.3])
@@ -180,23 +128,11 @@ def test_a_label_moves_where_further_draws_put_it(lost: float) -> None:
     assert np.all(np.diff(one.position) > 0)
 
 
-@pytest.mark.parametrize("is_falling", [False, True])
-def test_numbers_are_in_order_of_size_whatever_was_counted(is_falling: bool) -> None:
+def test_numbers_are_in_order_of_size_whatever_was_counted() -> None:
     draws = censored(0, SIZE, below=-1)
-    if is_falling:
-        draws = SelectionDraws(draws.outcomes, ~draws.is_d1)
+    draws = SelectionDraws(draws.outcomes, ~draws.is_d1)
     one = labelled(draws)
-    assert one.attack.endswith("falling" if is_falling else "rising")
+    assert one.attack.endswith("falling")
     numbers = from_raw([float(number) for number in np.linspace(-1, 12, 400)])
     for candidate in (one, counted_on(one, draws)):
-        steps = np.diff(candidate.level_map()(numbers)) * (-1 if is_falling else 1)
-        assert np.all(steps >= 0)
-
-
-def test_positions_that_are_not_known_are_between_or_beyond_the_others() -> None:
-    nan = np.nan
-    means, level = np.array([nan, nan, 1.0, nan, 2.0, 4.0, nan]), np.arange(7)
-    position = _positions(means, np.ones((7, 2), dtype=np.int64), level, 7)
-    assert position.tolist() == [-1.0, 0.0, 1.0, 1.5, 2.0, 4.0, 6.0]
-    means[2:4] = nan
-    assert not _positions(means[:5], np.ones((5, 2), dtype=np.int64), level[:5], 5).any()
+        assert np.all(np.diff(candidate.level_map()(numbers)) <= 0)

@@ -53,7 +53,6 @@ def written_out(counts: list[list[int]]) -> list[tuple[float, float]]:
 @pytest.mark.parametrize(
     "counts",
     [
-        [[3, 1], [1, 3], [2, 2], [0, 5]],
         [[30, 22], [25, 21], [28, 30], [28, 30], [3, 40]],
         [[0, 0], [1, 0], [0, 1]],
         [[7, 4]],
@@ -84,49 +83,10 @@ def test_a_clear_cell_among_many_that_are_not_stays() -> None:
     assert abs(share[:-1] - 0.5).max() < 0.05
 
 
-def test_half_of_the_cells_of_either_kind_are_told_apart() -> None:
-    """Randomised response of many names: the law of log-ratios has two points, and is learned."""
-    rng = np.random.default_rng(3)
-    truth = np.repeat([0.7, 0.3], 200)
-    first = rng.binomial(40, truth)
-    counts = np.column_stack([first, 40 - first])
-    share, seen = shrunk(counts, counts.sum(axis=0)), first / 40
-    assert np.mean((share - truth) ** 2) < np.mean((seen - truth) ** 2) / 4
-
-
 def test_a_cell_that_is_known_better_than_the_grid_is_taken_as_it_is() -> None:
     counts = np.array([[600_123, 399_877], [400_000, 600_000]])
     share = shrunk(counts, counts.sum(axis=0))
     assert share == pytest.approx(counts[:, 0] / 1e6, abs=1e-6)
-
-
-@pytest.mark.parametrize("arms", [(1_000, 1_000), (1_000, 100), (100, 1_000)])
-def test_a_cell_that_never_came_up_says_what_the_others_say(arms: tuple[int, int]) -> None:
-    counts = np.array([[0, 0], list(arms)])
-    share = shrunk(counts, np.array(arms))
-    even = (arms[0] + 1) / (sum(arms) + 2)
-    assert share[0] == pytest.approx(even, abs=0.02)
-
-
-def test_equal_counts_get_equal_shares_in_any_order() -> None:
-    counts = np.array([[5, 1], [2, 2], [5, 1], [0, 0], [2, 2]])
-    share = shrunk(counts, counts.sum(axis=0))
-    assert share[0] == share[2]
-    assert share[1] == share[4]
-    assert np.allclose(shrunk(counts[::-1], counts.sum(axis=0))[::-1], share, rtol=1e-12)
-
-
-def test_the_two_inputs_may_change_places() -> None:
-    counts = np.array([[9, 1], [4, 4], [30, 28], [0, 3]])
-    arms = np.array([50, 45])
-    turned, share = shrunk(counts[:, ::-1], arms[::-1]), shrunk(counts, arms)
-    assert turned == pytest.approx(1 - share, rel=1e-9)
-
-
-def test_counts_of_any_size_leave_no_float() -> None:
-    counts = np.array([[10**9, 0], [0, 10**9], [0, 0], [1, 10**9]])
-    share = shrunk(counts, counts.sum(axis=0))
-    assert np.all((share > 0) & (share < 1))
 
 
 def drawn(shares: list[float], draws: int, seed: int = 0) -> IntArray:
@@ -149,30 +109,10 @@ def test_cells_that_the_counts_tell_apart_stay_apart() -> None:
     assert share == pytest.approx(counts[:, 0] / counts.sum(axis=1), abs=0.001)
 
 
-def test_any_difference_that_is_clear_is_kept_however_many_there_are() -> None:
-    truth = np.linspace(0.05, 0.95, 300).tolist()
-    counts = drawn(truth, 1_000_000)
-    share = averaged(counts, counts.sum(axis=0))
-    error = np.sqrt(np.array(truth) * (1 - np.array(truth)) / 1e6)
-    assert (abs(share - counts[:, 0] / 1e6) < 5 * error).all()
-
-
-def test_the_two_inputs_may_change_places_in_clusters() -> None:
-    counts, arms = np.array([[9, 1], [4, 4], [30, 28], [0, 3]]), np.array([50, 45])
-    turned, share = averaged(counts[:, ::-1], arms[::-1]), averaged(counts, arms)
-    assert turned == pytest.approx(1 - share, rel=1e-6)
-
-
-@pytest.mark.parametrize("arms", [(1_000, 1_000), (1_000, 100), (100, 1_000)])
-def test_a_cell_that_never_came_up_is_even(arms: tuple[int, int]) -> None:
-    share = averaged(np.array([[0, 0], list(arms)]), np.array(arms))
-    assert share[0] == pytest.approx((arms[0] + 1) / (sum(arms) + 2), abs=0.02)
-
-
-def test_clusters_of_counts_of_any_size_leave_no_float() -> None:
-    counts = np.array([[10**9, 0], [0, 10**9], [0, 0], [1, 10**9]])
-    share = averaged(counts, counts.sum(axis=0))
-    assert np.all((share > 0) & (share < 1))
+def test_a_cell_that_never_came_up_is_even() -> None:
+    counts, arms = np.array([[0, 0], [1_000, 100]]), np.array([1_000, 100])
+    for share in (shrunk(counts, arms), averaged(counts, arms)):
+        assert share[0] == pytest.approx(1_001 / 1_102, abs=0.02)
 
 
 def test_few_cells_keep_a_level_each_and_equal_ones_share_it() -> None:
@@ -192,10 +132,3 @@ def test_of_many_cells_those_are_joined_that_tell_the_same() -> None:
     assert level[1_002] < level[:1_000].min()
     assert (np.diff(level[np.argsort(share)]) >= 0).all()
     assert set(level.tolist()) == set(range(levels))
-
-
-def test_two_log_ratios_near_each_other_are_two_where_counts_tell_them_apart() -> None:
-    """By three standard errors; on the grid they have one peak."""
-    counts = np.array([[16_665, 14_031], [59_968, 52_607], [184_255, 186_786], [743_000, 747_000]])
-    share = averaged(counts, counts.sum(axis=0))
-    assert share[:2] == pytest.approx(counts[:2, 0] / counts[:2].sum(axis=1), abs=0.0015)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import dpaudit
 from dpaudit.adapters.asking import library_claim
 from dpaudit.claims import ApproximateDP, ProfileDP, PureDP, ZeroConcentratedDP
 from dpaudit.config.building import build_spec
@@ -193,23 +192,6 @@ def test_a_map_that_claims_nothing_is_refused(made: Any, expected: str) -> None:
     assert refused(made, Question((0.0, 1.0))) == expected
 
 
-def test_the_exception_of_a_map_is_named_without_the_traceback_before_it() -> None:
-    def fails(d_in: float) -> Any:
-        raise RuntimeError(f'FFI("Traceback:\n  File "x.py"\n{"^" * 400}\nValueError: 17\n")')
-
-    with pytest.raises(NoClaim, match="ValueError: 17") as caught:
-        ask(measurement(fails), Question((0.0, 1.0)))
-    assert "x.py" not in str(caught.value)
-
-
-@pytest.mark.parametrize("epsilon", [math.inf, math.nan])
-def test_a_curve_without_a_finite_epsilon_is_refused(epsilon: float) -> None:
-    profile = SimpleNamespace(epsilon=lambda delta: epsilon)
-    made = measurement(lambda d: profile, "SmoothedMaxDivergence")
-    assert refused(made, Question((0.0, 1.0))) == "claim-failed"
-    assert refused(made, Question((0.0, 1.0), delta=1e-5)) == "claim-failed"
-
-
 def test_a_delta_is_refused_where_there_is_no_curve(integers: Any) -> None:
     assert refused(integers, Question((0, 1), delta=1e-5)) == "options-conflict"
 
@@ -230,19 +212,6 @@ def test_an_audit_takes_the_claim_and_its_source() -> None:
     assert code(build_spec, {**settings(), "claim": {"from": "me"}}) == "option-invalid"
     absent = {**settings(), "mechanism": "no_such_package_here:thing"}
     assert code(build_spec, absent) == "module-not-found"
-
-
-def test_a_search_has_the_claim_for_neighbours() -> None:
-    searched = {**settings(), "search": "number in [0, 5]", "adjacency": "l1:3"}
-    del searched["d1"], searched["d2"]
-    assert build_spec(searched).claim == PureDP(1.5)
-
-
-def test_python_asks_too(integers: Any) -> None:
-    result = dpaudit.audit(integers, 0, 1, "library", samples=100, allow_underpowered=True)
-    assert result.claim == PureDP(integers.map(1))
-    assert result.claimed_by is not None
-    assert result.claimed_by.library == "OpenDP"
 
 
 VECTORS = [[0.1, 0.2], [0.3, -7.5], [1e300, 5e-324], [1 / 3, 2 / 3]]
@@ -296,12 +265,8 @@ def test_distances_of_records() -> None:
     [
         ("L01InfDistance(AbsoluteDistance(i32))", {"a": 5, "b": 1}, {"b": 3, "a": 2}, (2, 5, 3)),
         ("L02InfDistance(AbsoluteDistance(i32))", {"a": 5, "b": 1}, {"b": 3, "a": 2}, (2, 4, 3)),
-        ("L02InfDistance(AbsoluteDistance(f64))", {"a": 5, "b": 1}, {"b": 4, "a": 1},
-         (2, 5.0, 4.0)),
-        ("L01InfDistance(AbsoluteDistance(u32))", {"a": 5}, {"a": 5, "b": 0}, (1, 0, 0)),
         ("L01InfDistance(AbsoluteDistance(u32))", {"a": 5, "c": 2}, {"a": 5, "b": 1}, (2, 3, 2)),
         ("L01InfDistance(AbsoluteDistance(i32))", [5, 1, 0], [5, 2, 0], (1, 1, 1)),
-        ("L1Distance(i32)", {"a": 5, "b": 1}, {"b": 3, "a": 2}, 5),
     ],
 )  # fmt: skip
 def test_distances_of_histograms(metric: str, first: Any, second: Any, expected: Any) -> None:
@@ -332,19 +297,13 @@ def test_inputs_that_are_infinitely_far_apart_have_no_claim(
     ("metric", "relation", "expected"),
     [
         ("DiscreteDistance()", "replace", 1),
-        ("DiscreteDistance()", "add-remove", 1),
-        ("DiscreteDistance()", "hamming:3", 1),
-        ("DiscreteDistance()", "l1:2", 1),
         ("SymmetricDistance()", "hamming:3", 6),
         ("InsertDeleteDistance()", "hamming:3", 6),
         ("ChangeOneDistance()", "hamming:3", 3),
-        ("HammingDistance()", "hamming:3", 3),
         ("SymmetricDistance()", "replace", 2),
         ("LInfDistance(T=i32)", "linf:2", 2),
-        ("LInfDistance(monotonic, T=i32)", "coordinate:2", 2),
         ("LInfDistance(monotonic, T=i32)", "linf:2", None),
         ("L02InfDistance(AbsoluteDistance(i32))", "coordinate:2", (1, 2, 2)),
-        ("L02InfDistance(AbsoluteDistance(i32))", "l2:2", None),
         ("L2Distance(i32)", "l1:2", None),
         ("ChangeOneDistance()", "add-remove", None),
     ],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from scipy import integrate
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import ProbabilisticDP, gaussian_delta
-from dpaudit.config.loading import load_config
+from dpaudit.config.yaml_files import load_config
 from dpaudit.import_path import resolve
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import ImportedTarget
@@ -50,10 +49,6 @@ def test_the_release_is_k_anonymous_and_loses_nobody(k: int, records: int) -> No
     for (zip_code, age, _), row in zip(rows, release, strict=True):
         assert zip_code.startswith(row[0].rstrip("*"))
         assert str(age).startswith(row[1].rstrip("*"))
-
-
-def test_fewer_than_k_records_are_not_released() -> None:
-    assert k_anonymous(RECORDS[:1], size=1) == [()]
 
 
 def test_a_deterministic_release_has_no_epsilon() -> None:
@@ -104,22 +99,6 @@ def test_gaussian_draws_have_the_stated_deviation(
     assert drawn.std() == pytest.approx(1 / mu, rel=6 / math.sqrt(400_000))
 
 
-@pytest.mark.parametrize("at", [0.0, 0.5, 2.0])
-def test_the_profile_is_what_the_trade_off_function_leaves(at: float) -> None:
-    """G_μ(α) = Φ(Φ⁻¹(1 - α) - μ), and δ(ε) is the largest 1 - G_μ(α) - e^ε α (Dong et al. 2022)."""
-    normal, mu = NormalDist(), 1.0
-    alphas = [step / 20_000 for step in range(1, 20_000)]
-    gains = [
-        1 - normal.cdf(normal.inv_cdf(1 - alpha) - mu) - math.exp(at) * alpha for alpha in alphas
-    ]
-    assert truth_of(gaussian).profile(0, 1, at, mu=mu) == pytest.approx(max(gains), abs=1e-6)
-
-
-def test_other_specimens_have_no_mu() -> None:
-    with pytest.raises(TypeError, match="has no mu"):
-        truth_of(survey.survey).mu("Yes", "No")
-
-
 def test_a_stated_law_is_there_for_exact_audits() -> None:
     assert survey.survey.pmf("Yes", heads=0.0) == {"Yes": 0.5, "No": 0.5}  # type: ignore[attr-defined]
     assert math.fsum(poll.repeated_poll.pmf(1).values()) == 1  # type: ignore[attr-defined]
@@ -160,16 +139,3 @@ def test_expectations_agree_with_the_exact_truth(spec: AuditSpec) -> None:
     else:
         assert max(deltas) > point.delta + 1e-3
     assert spec.statistics.confidence == 0.9999
-
-
-def test_every_row_has_its_configuration() -> None:
-    assert {config.stem for config in CONFIGS} >= {
-        "000-pdp",
-        "000-poll",
-        "000-repeated-poll",
-        "000-histogram",
-        "000-encryption",
-        "001-k-anonymity",
-        "001-survey",
-        "001-gaussian",
-    }

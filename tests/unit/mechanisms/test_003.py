@@ -36,10 +36,3 @@ def test_exercise_2_transitivity_is_attained(epsilon: float, delta: float, rare:
     assert delta_of(p, q, epsilon) == pytest.approx(delta)
     assert delta_of(q, r, epsilon) == pytest.approx(delta)
     assert delta_of(p, r, 2 * epsilon) == pytest.approx(delta * (1 + math.exp(epsilon)))
-
-
-def test_chain_says_what_its_documentation_says() -> None:
-    truth = truth_of(chain)
-    assert [truth.pmf(x)[1] for x in (X, X1, X2)] == pytest.approx([0.1, 0.3, 0.7])
-    assert truth.delta(X, X2) == pytest.approx(0.3)
-    assert truth.epsilon(X1, X2) == pytest.approx(math.log(2))

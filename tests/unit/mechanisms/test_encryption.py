@@ -15,7 +15,6 @@ from mechanisms.encryption import (
     one_time_pad,
     toy_cipher,
     try_every_key,
-    unpadded,
 )
 from mechanisms.truth import delta_of, epsilon_of, truth_of
 
@@ -27,25 +26,6 @@ def test_a_fresh_key_makes_what_aes_makes() -> None:
         key, nonce = rng.bytes(16), rng.bytes(12)
         assert output[:12] == nonce
         assert AESGCM(key).decrypt(nonce, output[12:], None) == b"yes" + b"\0" * 13
-
-
-def test_keys_nonces_and_outputs_are_never_the_same_twice() -> None:
-    drawn = fresh_key("yes", size=1_000, rng=np.random.default_rng(1))
-    assert len(set(drawn)) == 1_000
-    assert truth_of(fresh_key).epsilon("yes", "no") == math.inf
-    assert truth_of(fresh_key).epsilon("yes", "yes") == 0
-
-
-def test_padding_hides_the_length() -> None:
-    rng = np.random.default_rng(1)
-    assert {len(fresh_key(one, size=1, rng=rng)[0]) for one in MESSAGES} == {12 + 16 + 16}
-    assert [len(unpadded(one, size=1, rng=rng)[0]) for one in MESSAGES] == [
-        12 + 3 + 16,
-        12 + 2 + 16,
-    ]
-    # As long as a block, and one letter more.
-    assert len(fresh_key("y" * 16, size=1, rng=rng)[0]) == 12 + 16 + 16
-    assert len(fresh_key("y" * 17, size=1, rng=rng)[0]) == 12 + 32 + 16
 
 
 def test_a_one_time_pad_hides_everything() -> None:
@@ -111,12 +91,3 @@ def test_the_adversary_cannot_read_aes() -> None:
     rng = np.random.default_rng(8)
     for message in MESSAGES:
         assert {try_every_key(one) for one in fresh_key(message, size=1_000, rng=rng)} == {None}
-
-
-def test_what_the_toy_cannot_do_is_said() -> None:
-    rng = np.random.default_rng(9)
-    with pytest.raises(ValueError, match="longer than the 4 bytes"):
-        toy_cipher("perhaps", size=1, rng=rng)
-    for bits in (0, 17):
-        with pytest.raises(ValueError, match=f"key_bits={bits} must lie between 1 and 16"):
-            toy_cipher("yes", bits, size=1, rng=rng)

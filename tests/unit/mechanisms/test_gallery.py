@@ -90,10 +90,6 @@ def test_the_true_epsilon_of_unary_encoding(epsilon: float) -> None:
     assert PURE_LDP.epsilon(3, 3, epsilon=epsilon) == 0
 
 
-def test_the_true_epsilon_of_unary_encoding_that_is_audited() -> None:
-    assert PURE_LDP.epsilon(1, 2) == pytest.approx(1.369, abs=5e-4)
-
-
 def test_the_slope_has_no_epsilon_and_nearly_no_privacy() -> None:
     assert SLOPE.epsilon(D1, D2) == math.inf
     ratio = SLOPE.density(100.0, D2) / SLOPE.density(100.0, D1)

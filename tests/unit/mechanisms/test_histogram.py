@@ -48,12 +48,6 @@ def test_the_truth_of_a_new_food_is_delta_alone(epsilon: float, delta: float) ->
     )
 
 
-def test_the_forgotten_vote_costs_a_factor_of_e_to_the_epsilon() -> None:
-    for epsilon in (0.5, 1.0, 2.0):
-        delta = truth_of(low_threshold).delta(NEW, VOTES, epsilon=epsilon, delta=0.01)
-        assert delta == pytest.approx(0.01 * math.exp(epsilon))
-
-
 def excess(votes: int, limit: float, at: float, epsilon: float) -> tuple[float, float]:
     """Integrate the excess of one count's density over the other's, both ways, above the limit."""
 
@@ -92,27 +86,3 @@ def test_without_a_threshold_everything_shows() -> None:
     assert truth.epsilon(MORE, VOTES) == 1
     # The plain Laplace mechanism of a count.
     assert truth.profile(MORE, VOTES, 0.4) == pytest.approx(-math.expm1((0.4 - 1) / 2))
-
-
-def test_releases_hold_what_is_above_the_threshold() -> None:
-    rng = np.random.default_rng(3)
-    assert all(
-        set(output) == {"Couscous", "Pizza"} for output in noisy_histogram(VOTES, size=9, rng=rng)
-    )
-    outputs = thresholded(VOTES, size=10_000, rng=rng)
-    assert {frozenset(output) for output in outputs} == {
-        frozenset(),
-        frozenset({"Pizza"}),
-        frozenset({"Couscous"}),
-        frozenset({"Couscous", "Pizza"}),
-    }
-    assert min(count for output in outputs for count in output.values()) > 1 + math.log(50)
-
-
-def test_the_truth_is_for_one_vote() -> None:
-    assert truth_of(thresholded).epsilon(VOTES, VOTES) == 0
-    assert truth_of(thresholded).profile(VOTES, VOTES, 0.0) == 0
-    with pytest.raises(ValueError, match="differ by one vote"):
-        truth_of(thresholded).epsilon([*NEW, "Snails"], VOTES)
-    with pytest.raises(ValueError, match="differ by one vote"):
-        truth_of(thresholded).epsilon(["Pizza"], ["Escargots"])

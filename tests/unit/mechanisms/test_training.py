@@ -11,7 +11,7 @@ from scipy import integrate
 from benchmarks.traces import claim_of, names, planted_lines
 from dpaudit.import_path import resolve
 from dpaudit.targets.target import ImportedTarget
-from dpaudit.tracing.trace import trace_pair
+from dpaudit.tracing.mechanism_trace import trace_pair
 from mechanisms.causes.planted import Cause
 from mechanisms.training.model import gaussian_delta, sampled_delta, two_scales_delta
 from mechanisms.training.planted import DELTA, NAMED, RARELY_SAMPLED, SAMPLED, TRAINING, WEAK, WHOLE

@@ -27,12 +27,6 @@ LATER = NOON.astimezone(datetime.timezone(datetime.timedelta(hours=2)))
 # Two outputs that are equal, the column that differs, and its two entries.
 VARYING: dict[str, tuple[Any, Any, str, tuple[str, str]]] = {
     "zeros": (0.0, -0.0, f"{SIGN}output", ("0.0", "-0.0")),
-    "zeros of float32": (
-        np.float32(0.0),
-        np.float32(-0.0),
-        f"{SIGN}output",
-        ("0.0", "-0.0"),
-    ),
     "int and float": (1, 1.0, "type of output", ("int", "float")),
     "NumPy's floats": (
         np.float64(0.5),
@@ -40,7 +34,6 @@ VARYING: dict[str, tuple[Any, Any, str, tuple[str, str]]] = {
         "type of output",
         ("numpy.float64", "numpy.float32"),
     ),
-    "Booleans": (True, np.True_, "type of output", ("bool", f"numpy.{np.bool_.__name__}")),
     "texts": ("a", np.str_("a"), "type of output", ("str", "numpy.str_")),
     "list and tuple": ([1.0], (1.0,), "type of output", ("list", "tuple")),
     "list and array": (
@@ -49,13 +42,6 @@ VARYING: dict[str, tuple[Any, Any, str, tuple[str, str]]] = {
         "type of output",
         ("list", "array of float64"),
     ),
-    "dtypes": (
-        np.array([1, 2]),
-        np.array([1.0, 2.0]),
-        "type of output",
-        ("array of int64", "array of float64"),
-    ),
-    "bytes": (b"a", bytearray(b"a"), "type of output", ("bytes", "bytearray")),
     "sets": ({1.0}, frozenset({1.0}), "type of output", ("set", "frozenset")),
     "dicts": (
         {"a": 1.0},
@@ -65,12 +51,6 @@ VARYING: dict[str, tuple[Any, Any, str, tuple[str, str]]] = {
     ),
     "inside": ({"a": [1.0, 2]}, {"a": [1.0, 2.0]}, 'type of output["a"][1]', ("int", "float")),
     "digits": (Decimal("1.0"), Decimal("1.00"), "exponent of output", ("-1", "-2")),
-    "zeros of Decimal": (
-        Decimal("0.0"),
-        Decimal("-0.0"),
-        f"{SIGN}output",
-        ("0.0", "-0.0"),
-    ),
     "offsets": (NOON, LATER, "UTC offset of output", ("0:00:00", "2:00:00")),
     "complex": (
         complex(0.0, 1.0),
@@ -83,17 +63,11 @@ VARYING: dict[str, tuple[Any, Any, str, tuple[str, str]]] = {
 AS_EVER: dict[str, list[Any]] = {
     "floats": [0.5, 0.0, 1.0],
     "only -0.0": [-0.0, 1.0],
-    "integers": [1, 2, 10**30],
-    "NumPy's floats": list(np.arange(3.0)),
     "numbers and others": [1, None, "a", Raised("ValueError", "")],
-    "texts and bytes": ["a", b"a"],
-    "lists": [[1, 2], [3, 4]],
     "lists of several lengths": [[1, 2], [3], []],
     "arrays": [np.zeros(2), np.ones(3)],
-    "dicts": [{"a": 1, "b": 2}, {"a": 3, "b": 4}],
     "dicts with several keys": [{"a": 1, "b": 2}, {"a": 3, "c": 4}, {}],
     "series": [pd.Series([1, 2]), pd.Series([3, 4])],
-    "a batch": [*np.array([1.0, 2.0])],
 }
 
 
@@ -157,15 +131,6 @@ def test_nothing_is_added_where_nothing_varies(name: str) -> None:
         assert outcomes.keys().tolist() == whole.keys().tolist()
 
 
-def test_the_type_of_a_batch_is_not_that_of_its_rows() -> None:
-    whole, promoted = from_raw(np.array([1, 2])), from_raw(np.array([1, 2, 0.5]))
-    assert concatenate([whole, promoted]).keys()[:2].tolist() == promoted.keys()[:2].tolist()
-    assert names(concatenate([whole, promoted])) == []
-    rows = from_raw([np.array([1, 2]), np.array([1.0, 2.0])], types=False)
-    assert rows.keys()[0] == rows.keys()[1]
-    assert names(from_raw([1, 1.0, [1], (1,)], types=False)) == []
-
-
 def test_a_sign_of_zero_is_kept_in_a_batch() -> None:
     whole = from_raw(np.array([[0.0, 1.0], [-0.0, 1.0], [-0.0, 0.0]]))
     assert names(whole) == [f"{SIGN}output[0]"]
@@ -173,27 +138,6 @@ def test_a_sign_of_zero_is_kept_in_a_batch() -> None:
     # and seen by who asks for all but these columns
     beside = whole.keys_beside(frozenset({"output[0]", "output[1]"}))
     assert (beside[0] != beside[1], beside[1] == beside[2]) == (True, True)
-
-
-def test_keys_of_a_table_and_of_a_long_one_are_equal_beside_the_same_columns() -> None:
-    raw = [[-0.0, 1], [0.0, 1.0]]
-    table, long = from_raw(raw), from_raw([*raw, None]).take(slice(2))
-    assert type(table) is not type(long)
-    for left in (frozenset[str](), frozenset({"output[0]"}), frozenset({"output", "output[1]"})):
-        assert table.keys_beside(left).tolist() == long.keys_beside(left).tolist()
-
-
-@pytest.mark.parametrize(
-    ("raw", "words"),
-    [
-        ([0.0, -0.0], ["0", "-0.0"]),
-        ([[1.0], (1.0,), (1.0, 2.0)], ["[1]", "(1,)", "(1, 2)"]),
-        ([1, 1.0, 2], ["1 (of type int)", "1 (of type float)", "2"]),
-        ([Decimal("1.0"), Decimal("1.00"), Decimal("2.50")], ["1.0", "1.00", "2.5"]),
-    ],
-)
-def test_words_differ_where_values_are_equal(raw: list[Any], words: list[str]) -> None:
-    assert from_raw(raw).words(range(len(raw))) == words
 
 
 def in_new_process(code: str, seed: int | str, *flags: str) -> str:
@@ -217,7 +161,7 @@ print(len(from_raw([{"a": 1.0, "b": 1.0}, {"b": 1.0, "a": 1.0}]).representations
 
 
 # With 24, the order of the set of both texts depends on which of them comes first.
-@pytest.mark.parametrize(("seed", "orders"), [(1, 1), (2, 1), (24, 2)])
+@pytest.mark.parametrize(("seed", "orders"), [(1, 1), (24, 2)])
 def test_all_orders_of_a_set_count_as_one_with_any_hash_seed(seed: int, orders: int) -> None:
     of_sets, built, literal = map(int, in_new_process(_ORDERS, seed).split())
     assert (of_sets, built) == (0, orders)
@@ -242,9 +186,8 @@ print(found.count(False))
 """
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_order_of_a_set_of_many_keys_is_known(seed: int) -> None:
-    assert in_new_process(_LARGE, seed) == "0"
+def test_the_order_of_a_set_of_many_keys_is_known() -> None:
+    assert in_new_process(_LARGE, 1) == "0"
 
 
 def test_orders_that_no_set_has_are_named() -> None:
@@ -274,9 +217,7 @@ print(hash_seed(), *(int(counts(*keys)) for keys in several))
     ("seed", "later", "flags", "expected"),
     [
         ("0", "0", (), "0 1 1 1 1 0 1"),
-        ("2", "2", (), "2 1 1 1 1 0 1"),
         ("random", "random", (), "None 0 0 0 0 0 1"),
-        ("random", "", (), "None 0 0 0 0 0 1"),
         ("random", "0", (), "None 0 0 0 0 0 1"),
         ("5", "5", ("-E",), "None 0 0 0 0 0 1"),
     ],

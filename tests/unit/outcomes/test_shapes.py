@@ -6,13 +6,12 @@ import collections
 import dataclasses
 import datetime
 import enum
+import math
 import pickle
-import subprocess
-import sys
 import uuid
 from decimal import Decimal
 from fractions import Fraction
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +42,26 @@ LONG = "x" * 300
 
 # Each of these is an outcome of its own: no two may share a key, and each has its words.
 DISTINCT: list[tuple[Any, str]] = [
+    (0, "0"),
+    (1, "1"),
+    (0.1 + 0.2, "0.30000000000000004"),
+    (5e-324, "5e-324"),
+    (1e300, "1e+300"),
+    (-math.inf, "-inf"),
+    (math.nan, "NaN"),
+    (2**53, "9007199254740992.0"),
+    (-(2**53) - 1, "-9007199254740993"),
+    (10**400, str(10**400)),
+    (True, "True"),
+    (False, "False"),
+    (None, "None"),
+    ("", "''"),
+    ("1", "'1'"),
+    ("True", "'True'"),
+    ("NaN", "'NaN'"),
+    ("None", "'None'"),
+    ("raised ValueError", "'raised ValueError'"),
+    (Raised("ValueError", "no"), "raised ValueError"),
     ((), "()"),
     ((1,), "(1)"),
     ((1, 2), "(1, 2)"),
@@ -104,6 +123,15 @@ DISTINCT: list[tuple[Any, str]] = [
 ]
 
 SAME: list[tuple[Any, Any]] = [
+    (0.0, -0.0),
+    (1, np.int8(1)),
+    (0.5, np.float16(0.5)),
+    (3, np.array(3)),
+    (math.nan, -math.nan),
+    (True, np.bool_(True)),
+    ("a", np.str_("a")),
+    (2**53 + 1, np.uint64(2**53 + 1)),
+    (Raised("ValueError", "one"), Raised("ValueError", "another")),
     ([1, 2], (1, 2)),
     ([1, 2], np.array([1.0, 2.0])),
     ([1, 2], collections.deque([1, 2])),
@@ -156,15 +184,14 @@ def names(outcomes: Outcomes) -> list[str]:
 
 def test_distinct_outcomes_have_distinct_keys_and_words() -> None:
     every = [value for value, _ in DISTINCT]
-    assert words(from_raw(every)) == [word for _, word in DISTINCT]
-    assert len(set(keys(*every))) == len(every)
-
-
-@pytest.mark.parametrize("place", range(len(DISTINCT)))
-def test_an_outcome_is_the_same_by_itself_and_among_others(place: int) -> None:
-    value, word = DISTINCT[place]
-    assert words(from_raw([value])) == [word]
-    assert keys(value) == [keys(*(one for one, _ in DISTINCT))[place]]
+    table = from_raw(every)
+    assert words(table) == [word for _, word in DISTINCT]
+    assert len(set(table.keys().tolist())) == len(every)
+    # and the same by themselves, and in another process
+    assert [keys(value)[0] for value in every] == table.keys().tolist()
+    assert [words(from_raw([value]))[0] for value in every] == words(table)
+    copy = pickle.loads(pickle.dumps(table))
+    assert (copy.keys().tolist(), words(copy)) == (table.keys().tolist(), words(table))
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
@@ -183,8 +210,9 @@ def test_a_batch_as_an_array_is_the_same_as_its_rows() -> None:
         assert words(from_raw(batch)) == words(from_raw(list(batch)))
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "int64", "uint64", "bool"])
+@pytest.mark.parametrize(
+    ("dtype", "order"), [("float64", "C"), ("float32", "F"), ("uint64", "F"), ("bool", "C")]
+)
 def test_a_long_matrix_is_the_same_as_its_columns(dtype: str, order: Any) -> None:
     # More rows than are turned into columns at a time.
     numbers = np.random.default_rng(1).integers(0, 100, (2_500, 3)).astype(dtype)
@@ -210,24 +238,19 @@ def test_a_long_matrix_is_the_same_as_its_columns(dtype: str, order: Any) -> Non
             [{"a": 1}, {"a": 2, "b": 3}, {"a": 2, "b": 4}],
             ["length of output", 'output["a"]', 'output["b"]', 'kind of output["b"]'],
         ),
-        ([{"a": 1}, {"a": 1, "b": 3}] * 2, ["length of output", 'kind of output["b"]']),
         ([{"a": {"b": (1, 2)}}], ['output["a"]["b"][0]', 'output["a"]["b"][1]']),
         ([[1], [2, 5], [2, 7]], ["length of output", "output[0]", "output[1]"]),
         ([{1}, {1, 2}] * 2, ["length of output", "kind of element 2 of output"]),
         ([Release(1.0, "x"), Release(2.0)], ["output.mean", "output.note"]),
         ([Person(1), {"a": 1}] * 2, ["kind of output", 'kind of output["a"]']),
-        ([np.zeros((1, 2))], ["output[0][0]", "output[0][1]"]),
         ([np.zeros(1, POINT)[0]], ['output["x"]', 'output["y"][0]', 'output["y"][1]']),
         ([b"ab", b"ac"], ["output", "output[0]", "output[1]"]),
         ([LONG, LONG + "y"], ["output", "length of output"]),
-        ([1.5, None, "x"], ["output"]),
         ([pd.DataFrame({"a": [1, 2]})], ['output["a"][0]', 'output["a"][1]']),
-        ([pd.Series([1], index=["x"])], ['output["x"]']),
         ([1j, 2j], ["output", "real part of output", "imaginary part of output"]),
         ([Fraction(1, 3), Fraction(2, 3)], ["output", "exact value of output"]),
         ([datetime.date(2020, 1, 1)], ["output", "timestamp of output"]),
         ([{}, {}], ["output"]),
-        ([[], []], ["output"]),
     ],
 )
 def test_every_place_that_tells_something_is_a_column(
@@ -250,13 +273,6 @@ def test_columns_are_found_by_name_where_they_vary_and_where_they_do_not() -> No
     assert failures(table) == {"E": 1}
 
 
-def test_long_texts_are_short_labels_and_still_apart() -> None:
-    table = from_raw([LONG, LONG[:-1] + "y", LONG.encode(), LONG.encode()[:-1]])
-    assert len(set(table.keys().tolist())) == 4
-    assert all(len(word) < 100 for word in words(table))
-    assert "(300 characters, digest " in table.word(0)
-
-
 def test_what_contains_itself_or_is_too_deep_is_refused() -> None:
     cyclic: list[Any] = [1]
     cyclic += [cyclic, cyclic]
@@ -276,28 +292,11 @@ def test_too_many_columns_are_cut_with_a_message_but_stay_in_the_keys() -> None:
     table = from_raw(wide)
     assert len(table.columns) <= 2 * 4_096
     assert 'output["often"]' in names(table)
-    assert "at 5,00" in (narrowed(table) or "")
-    assert "4,096" in (narrowed(table) or "")
+    assert narrowed(table) is not None
     assert len(set(table.keys().tolist())) == 6
     assert column(table, 'output["k4999"]') == ["absent", "1"] * 3
     assert narrowed(from_raw([{"a": 1}])) is None
     assert len(from_raw(np.zeros((2, 5_000))).columns) == 4_096
-
-
-def test_many_different_outcomes_have_different_keys() -> None:
-    table = from_raw(np.random.default_rng(0).integers(0, 2**40, 200_000))
-    assert len(np.unique(table.keys())) > 199_900
-    text = from_raw([f"{i:x}" for i in range(40_000)])
-    assert len(np.unique(text.take(slice(20_000)).keys())) == 20_000
-
-
-def test_pandas_is_not_imported_for_it() -> None:
-    code = (
-        "import sys; from dpaudit.outcomes import from_raw; "
-        "from_raw([{'a': [1]}, {2}, 1j]); "
-        "sys.exit('pandas' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_joining_keeps_every_entry() -> None:
@@ -308,61 +307,7 @@ def test_joining_keeps_every_entry() -> None:
     assert words(joined) == words(whole)
 
 
-def test_tables_travel_between_processes() -> None:
-    for table in (from_raw([value for value, _ in DISTINCT]), from_raw(np.eye(2))):
-        copy = pickle.loads(pickle.dumps(table))
-        assert copy.keys().tolist() == table.keys().tolist()
-        assert words(copy) == words(table)
-        assert names(copy) == names(table)
-
-
-@pytest.mark.parametrize("many", [1, 32, 33])
-def test_an_array_of_texts_is_read_as_a_list_of_them(many: int) -> None:
-    words = ["", "a", "aé", "☃☃", *(f"word {one}" for one in range(many))][:many]
-    place = np.random.default_rng(1).integers(many, size=40_000)
-    array = np.array(words)[place]
-    read, plain = from_raw(array).columns[0], from_raw(array.tolist()).columns[0]
-    assert read.labels == plain.labels
-    assert read.codes is not None
-    assert plain.codes is not None
-    assert np.array_equal(read.codes, plain.codes)
-    rows = np.empty(len(array), dtype=[("number", "f8"), ("word", "U9")])
-    rows["word"] = array
-    assert np.array_equal(from_raw(rows).column('output["word"]').keys(), plain.keys())
-
-
-def test_long_texts_of_an_array_are_known_by_their_length() -> None:
-    table = from_raw(np.array(["a" * 65, "b", "c" * 70]))
-    assert {one.name for one in table.columns} >= {"output", "length of output"}
-
-
 def test_keys_that_are_texts_of_two_types_are_one() -> None:
     table = from_raw([{"a": 1.0}, {np.str_("a"): 2.0, "b": 3.0}, {"b": 4.0}, {}])
     assert table.column('output["a"]').numbers[:2].tolist() == [1.0, 2.0]
     assert table.column('output["b"]').numbers[1:3].tolist() == [3.0, 4.0]
-
-
-class Tensor:
-    """Stand for a tensor of torch that NumPy cannot read."""
-
-    dtype = "torch.float32"
-
-    def __init__(self, layout: str) -> None:
-        self.layout = layout
-
-    def detach(self) -> Tensor:
-        return self
-
-    cpu = resolve_conj = resolve_neg = detach
-
-    def numpy(self) -> None:
-        raise TypeError("no NumPy")
-
-
-@pytest.mark.parametrize("output", [[Tensor("torch.sparse_coo")], Tensor("torch.strided")])
-def test_a_tensor_that_numpy_cannot_read_is_an_error_about_the_output(
-    output: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torch = SimpleNamespace(Tensor=Tensor, set_rng_state=None, Generator=Tensor)
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    assert code(from_raw, [output]) == "output-unsupported"

@@ -12,7 +12,7 @@ import pytest
 
 from dpaudit.auditing.journal import from_json, to_json
 from dpaudit.outcomes import Outcomes, concatenate, from_raw
-from dpaudit.outcomes.texts import content, how_read
+from dpaudit.outcomes.texts import content
 
 A_UUID = "550e8400-e29b-41d4-a716-446655440000"
 
@@ -21,21 +21,15 @@ A_UUID = "550e8400-e29b-41d4-a716-446655440000"
     ("text", "numbers", "words"),
     [
         ("There are -1.25e-3 records.", (-0.00125,), "There are # records."),
-        ("x=-.5;y=+2", (-0.5, 2.0), "x=#;y=#"),
         ("2024-01-05T12:30:45.5", (2024.0, 1.0, 5.0, 12.0, 30.0, 45.5), "#-#-#T#:#:#"),
-        ("(3)-2", (3.0, 2.0), "(#)-#"),
         ("\u22123.5 °C", (-3.5,), "# °C"),
-        ("105,113", (105.0, 113.0), "#,#"),
         ("$1,234.5", (1.0, 234.5), "$#,#"),
-        ("12.5kg", (12.5,), "#kg"),
         ("age_17", (17.0,), "age_#"),
-        ("12345e10", (12345e10,), "#"),
         ("1e999", (math.inf,), "#"),
         (f"{A_UUID}: 3", (A_UUID, 3.0), "#: #"),
         ("3f9a8b2c1d is 4", ("3f9a8b2c1d", 4.0), "# is #"),
         ((3.14).hex(), (3.14,), "#"),
         ("[1, 2", (1.0, 2.0), "[#, #"),
-        ("3", (3.0,), "#"),
     ],
 )
 def test_the_numbers_in_a_text(text: str, numbers: tuple[Any, ...], words: str) -> None:
@@ -44,17 +38,10 @@ def test_the_numbers_in_a_text(text: str, numbers: tuple[Any, ...], words: str) 
     assert (result.numbers, result.words, result.total) == (numbers, words, len(numbers))
 
 
-@pytest.mark.parametrize("text", ["", "yes", "Zürich", "None", "{", "a, b", "٣"])
+@pytest.mark.parametrize("text", ["", "Zürich", "{", "٣"])
 def test_a_text_without_digits_or_structure_is_a_label_alone(text: str) -> None:
     assert content(text, 40) is None
     assert [column.name for column in from_raw([text, "no"]).columns] == ["output"]
-
-
-@pytest.mark.parametrize("value", [{"a": [1, 2.5]}, [], [{"a": None}], {"a": {"b": "3 rows"}}])
-def test_json_is_read_as_its_structure(value: Any) -> None:
-    result = content(f" {json.dumps(value)}\n", 40)
-    assert result is not None
-    assert result.structure == value
 
 
 def test_json_that_is_nested_too_deeply_is_read_as_any_other_text() -> None:
@@ -108,7 +95,6 @@ def test_contents_of_all_shapes_keep_their_places() -> None:
     "texts",
     [
         [f"{n / 7} of {n}" for n in range(40)],
-        [json.dumps({"count": n / 7}) for n in range(40)],
         [f"{n / 7}" if n % 3 else "none" for n in range(40)],
         [json.dumps([n] * (n % 4)) for n in range(40)],
         [str(uuid.UUID(int=n * 2**97 + 12)) for n in range(40)],
@@ -130,16 +116,6 @@ def test_a_text_has_the_same_entries_in_every_batch(texts: list[str]) -> None:
     assert table.words(range(3)) == list(map(repr, texts[:3]))
 
 
-def test_arrays_and_bytes_of_texts_are_read_too() -> None:
-    texts = [f"{n} rows" for n in range(40)]
-    numbers = np.arange(40.0)
-    for raw in (np.array(texts), [text.encode() for text in texts]):
-        table = from_raw(raw)
-        assert np.array_equal(table.column("numbers(output)[0]").numbers, numbers)
-    assert np.array_equal(from_raw(np.array(texts)).keys(), from_raw(texts).keys())
-    assert from_raw([b"\x003", b"\xff4"]).contents == frozenset()
-
-
 def test_contents_of_texts_that_repeat_are_not_learned_from() -> None:
     few, many = [f"bin {n % 4}" for n in range(40)], [f"bin {n}" for n in range(40)]
     assert [column.name for column in from_raw(few).columns] == ["output"]
@@ -149,27 +125,3 @@ def test_contents_of_texts_that_repeat_are_not_learned_from() -> None:
     shapes = [*few, *["none"] * 40]
     assert [column.name for column in from_raw(shapes).columns] == ["output"]
     assert from_raw([*many, *(chr(200 + n) for n in range(40))]).texts_read == frozenset()
-
-
-def test_values_come_before_contents_if_columns_are_too_many() -> None:
-    rows = [[f"{i} {row}" for i in range(3_000)] for row in range(8)]
-    names = [column.name for column in from_raw(rows).columns]
-    assert names[:3_000] == [f"output[{i}]" for i in range(3_000)]
-    assert len(names) == 4_096
-
-
-@pytest.mark.parametrize(
-    ("texts", "note"),
-    [
-        (["3 a", "4 a"], ("numbers in texts are read as columns",)),
-        (['{"a": 1}', '{"a": 2}'], ("texts are read as JSON",)),
-        (
-            ['{"a": "3 b"}', '{"a": "4 b"}'],
-            ("texts are read as JSON and numbers in texts are read as columns",),
-        ),
-        (["a", "b"], ()),
-        ([1.5, 2.5], ()),
-    ],
-)
-def test_a_note_says_how_texts_were_read(texts: list[Any], note: tuple[str, ...]) -> None:
-    assert how_read(from_raw(texts).contents) == note

@@ -27,8 +27,6 @@ def with_files(root: Path, files: dict[str, str]) -> Path:
 @pytest.mark.parametrize(
     ("files", "wanted"),
     [
-        ({}, 8),
-        ({"sys/fs/cgroup/cpu.max": "max 100000\n"}, 8),
         ({"sys/fs/cgroup/cpu.max": "350000 100000\n"}, 3),
         ({"sys/fs/cgroup/cpu.max": "50000 100000\n"}, 1),
         ({"sys/fs/cgroup/cpu.max": "what is this?"}, 8),

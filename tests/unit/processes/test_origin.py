@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +13,6 @@ import pytest
 
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.journal import from_json, to_json
-from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.processes.origin import origin
@@ -31,37 +29,18 @@ from dpaudit.targets.target import (
 SOURCE = """\
 import json
 import numpy as np
-
-def own(x):
-    raise ValueError("own")
-
-def calls(x):
-    return own(x)
-
-def library(x):
-    return json.loads("{")
-
-def array(x):
-    return np.linalg.inv(np.zeros((2, 2)))
-
-def compiled(x):
-    return int("x")
-
+def own(x): raise ValueError("own")
+def calls(x): return own(x)
+def library(x): return json.loads("{")
+def array(x): return np.linalg.inv(np.zeros((2, 2)))
+def compiled(x): return int("x")
 def every_other(x):
-    if x:
-        raise KeyError(x)
+    if x: raise KeyError(x)
     return 0
-
-def batch(x, size):
-    raise OSError("no entropy")
-
-def text(x):
-    return eval("1 / 0")
-
-def post(y):
-    raise TypeError("post")
+def text(x): return eval("1 / 0")
+def post(y): raise TypeError("post")
 """
-LINES = {"own": 5, "calls": 5, "library": 11, "array": 14, "compiled": 17, "text": 28}
+LINES = {"own": 3, "calls": 3, "library": 5, "array": 6, "compiled": 7, "text": 11}
 
 
 @pytest.fixture
@@ -90,33 +69,20 @@ def test_the_innermost_line_of_the_users_file(file: Path) -> None:
             assert first(IsolatedTarget(target=target)).where == f"{file.name}:{line}"
 
 
-def test_a_file_elsewhere_is_named_by_its_whole_path(
-    file: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    target = ImportedTarget(path=f"{file}:compiled", post_process=None)
-    assert first(target).where == f"{file}:17"
-
-
 def test_post_processing_compositions_and_repetitions(file: Path) -> None:
     raising = ImportedTarget(path=f"{file}:calls")
     fine = ImportedTarget(path=f"{file}:every_other", post_process=f"{file}:post")
     for target in (fine, IsolatedTarget(target=fine)):
-        assert first(target).where == f"post_process post, {file.name}:31"
+        assert first(target).where == f"post_process post, {file.name}:12"
     composed = ComposedTarget(
         parts=(replace(fine, post_process=None),), post_process=f"{file}:post"
     )
-    assert first(composed).where == f"post_process post, {file.name}:31"
+    assert first(composed).where == f"post_process post, {file.name}:12"
     of_the_mechanism = replace(raising, post_process=f"{file}:post")
     for target in (of_the_mechanism, IsolatedTarget(target=of_the_mechanism)):
-        assert first(target).where == f"{file.name}:5"
-    assert first(ComposedTarget(parts=(raising, raising))).where == f"{file.name}:5"
-    assert first(RepeatedTarget(target=raising, times=3)).where == f"{file.name}:5"
-
-
-def test_a_library_without_a_line_of_the_user() -> None:
-    where = first(CallableTarget(function=json.loads)).where
-    assert where.rpartition(":")[0].endswith("json/__init__.py")
+        assert first(target).where == f"{file.name}:3"
+    assert first(ComposedTarget(parts=(raising, raising))).where == f"{file.name}:3"
+    assert first(RepeatedTarget(target=raising, times=3)).where == f"{file.name}:3"
 
 
 def test_an_exception_outside_of_python_has_no_line() -> None:
@@ -135,13 +101,7 @@ def test_exceptions_that_all_differ_are_all_outcomes(file: Path) -> None:
     mechanism = load_mechanism(ImportedTarget(path=f"{file}:every_other"))
     outcomes = mechanism.sample_each(range(300), np.random.default_rng(0))
     assert [one.message for one in outcomes[1:]] == [str(one) for one in range(1, 300)]
-    assert outcomes[1].where == outcomes[2].where == f"{file.name}:21"
-
-
-def test_a_batch_that_fails_says_where(file: Path) -> None:
-    mechanism = load_mechanism(ImportedTarget(path=f"{file}:batch"))
-    with pytest.raises(MechanismError, match=r"OSError: no entropy \(raises_somewhere.py:25\) for"):
-        mechanism.sample(0, 3, np.random.default_rng(0))
+    assert outcomes[1].where == outcomes[2].where == f"{file.name}:9"
 
 
 @pytest.fixture
@@ -157,17 +117,12 @@ def test_chunks_keep_the_first_exception_of_each_kind(sampler: Any) -> None:
     drawn = sampler().draw(ToLearn((0, 0, 0), 40))
     other = Failures({"KeyError": (0, 1)}, {"KeyError": Raised("KeyError", "later", "b.py:9")})
     kept = (drawn.failures + other).first["KeyError"]
-    assert (kept.message, kept.where) == ("1", "raises_somewhere.py:21")
+    assert (kept.message, kept.where) == ("1", "raises_somewhere.py:9")
     assert pickle.loads(pickle.dumps(drawn.failures)).first["KeyError"].where == kept.where
-
-
-def test_on_error_fail_says_where(sampler: Any) -> None:
-    with pytest.raises(MechanismError, match=r"raised KeyError: 1 \(raises_somewhere.py:21\)"):
-        sampler(fail_on_error=True).draw(ToLearn((0, 0, 0), 40))
 
 
 def test_journals_keep_the_line(sampler: Any) -> None:
     failures = sampler().draw(ToLearn((0, 0, 0), 40)).failures
     again = from_json(to_json(failures), Failures)
     assert again.counts == failures.counts
-    assert again.first["KeyError"].where == "raises_somewhere.py:21"
+    assert again.first["KeyError"].where == "raises_somewhere.py:9"

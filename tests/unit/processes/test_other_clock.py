@@ -84,11 +84,6 @@ def test_processor_time_and_given_times_are_as_they_were(told: dict[str, Any]) -
     assert told["given"] == 1970
 
 
-def test_dates_are_of_the_shifted_day(told: dict[str, Any]) -> None:
-    day = time.strftime("%Y-%m-%d", time.gmtime(told["time"]))
-    assert told["day"] == told["strftime"] == told["alike"][-1] == day
-
-
 def test_dates_are_still_of_their_types(told: dict[str, Any]) -> None:
     alike = told["alike"][:-1]
     assert alike == [True, True, False, False, True, "datetime", True, True, "2020-01-01"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from dpaudit.errors import UsageError
 from dpaudit.releases import environments
 from dpaudit.releases.environments import Environments, NotInstallable, releases
 from tests.raising import code
@@ -38,11 +37,6 @@ def index(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return asked
 
 
-def test_a_list_of_releases_is_sorted_by_number(index: list[list[str]]) -> None:
-    assert releases("mine", "0.10.0, 0.9.0,0.10.0") == ["0.9.0", "0.10.0"]
-    assert index == []
-
-
 def test_a_range_is_looked_up(index: list[list[str]]) -> None:
     assert releases("mine", "0.10..0.14.1") == ["0.10.0", "0.14.0", "0.14.1"]
     assert releases("mine", "0.14.1 .. latest") == ["0.14.1", "0.14.2", "1.0"]
@@ -52,9 +46,7 @@ def test_a_range_is_looked_up(index: list[list[str]]) -> None:
     ("package", "asked", "expected"),
     [
         ("mine", "", "option-invalid"),
-        ("mine", "latest", "option-invalid"),
         ("mine", "0.1,--index-url", "option-invalid"),
-        ("mine", "latest..1", "option-invalid"),
         ("mine", "2..3", "option-invalid"),
         ("--mine", "1", "option-invalid"),
         ("other", "1..2", "releases-unknown"),
@@ -64,12 +56,6 @@ def test_other_texts_are_refused(
     index: list[list[str]], package: str, asked: str, expected: str
 ) -> None:
     assert code(releases, package, asked) == expected
-
-
-def test_a_refusal_names_the_error_of_pip_without_its_warnings(index: list[list[str]]) -> None:
-    with pytest.raises(UsageError) as error:
-        releases("other", "1..2")
-    assert "(ERROR: none)" in str(error.value)
 
 
 @pytest.mark.parametrize("has_uv", [True, False])

@@ -12,8 +12,8 @@ from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dpaudit.reports import comparison, trace
-from dpaudit.reports.registry import FORMATS
+from dpaudit.reports import comparison, trace_report
+from dpaudit.reports.formats import FORMATS
 from dpaudit.reports.text import render
 from dpaudit.version import __version__
 from tests import generated
@@ -25,10 +25,7 @@ from tests.specs import replace
 
 FOLDER = Path(__file__).with_name("golden")
 REPEATED = replace(
-    VIOLATION,
-    command="dpaudit run a.yaml -k wrong",
-    source="mechanisms/laplace.py:71",
-    trace=TRACE,
+    VIOLATION, command="dpaudit run a.yaml -k wrong", source="mechanisms/laplace.py:71", trace=TRACE
 )
 AUDITS = [REPEATED, PASS, ERROR, EXACT, ONE_RUN]
 
@@ -47,7 +44,7 @@ GOLDEN: dict[str, Callable[[], str]] = {
     "text.txt": lambda: "\n".join(f"{render(one)}\n" for one in AUDITS),
     "verbose.txt": lambda: "\n".join(f"{render(one, verbose=1)}\n" for one in AUDITS),
     "batch.txt": lambda: reported("text", AUDITS),
-    "trace.txt": lambda: trace.render(TRACE, verbose=1),
+    "trace.txt": lambda: trace_report.render(TRACE, verbose=1),
     "compare.txt": lambda: comparison.render(every_change()),
     "markdown.md": lambda: reported("markdown", AUDITS),
     "junit.xml": lambda: reported("junit", AUDITS),

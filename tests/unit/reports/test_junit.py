@@ -9,9 +9,7 @@ from xml.etree import ElementTree as XML
 
 import pytest
 
-from dpaudit.auditing.engine import run_audit
 from dpaudit.certificates.result import AuditResult, Failed
-from dpaudit.config.loading import load_config
 from dpaudit.reports import junit
 from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
@@ -110,18 +108,6 @@ def test_what_xml_has_no_form_for_is_escaped(said: str, read: str) -> None:
     assert read in reports_of(root)[0]
 
 
-def test_a_suite_names_the_line_of_its_mechanism() -> None:
-    placed, unknown = suites([replace(PASS, source="src/mine.py:12"), PASS])
-    lines = placed.findall("properties/property[@name='line']")
-    assert (placed.get("file"), [one.get("value") for one in lines]) == ("src/mine.py", ["12"])
-    assert unknown.get("file") is None
-
-
-def test_no_audits_are_no_suites() -> None:
-    assert len(suites([])) == 0
-    assert suites([]).get("tests") == "0"
-
-
 def test_a_run_that_did_not_end_has_an_error_of_its_own() -> None:
     root = suites([PASS], planned=3)
     assert (root.get("tests"), root.get("errors")) == ("2", "1")
@@ -139,17 +125,3 @@ def test_every_case_has_a_name_of_its_own() -> None:
     assert [name for _, name in names] == [
         *("laplace", "laplace (2)", "laplace (2) (2)", "laplace (3)", "laplace")
     ]
-
-
-def test_a_matrix_and_pairs_are_cases_of_their_own(tmp_path: Path) -> None:
-    path = tmp_path / "audits.yaml"
-    path.write_text(
-        "version: 1\n"
-        "defaults: {mechanism: 'mechanisms.laplace:laplace', claim: {epsilon: 1}, samples: 1000}\n"
-        "audits:\n"
-        "  - {name: 'e-${e}', matrix: {e: [0.5, 1]}, d1: 0, d2: 1, params: {epsilon: '${e}'}}\n"
-        "  - {name: pairs, pairs: [{d1: 0, d2: 1}, {d1: 0, d2: 2}]}\n"
-    )
-    results = [run_audit(spec) for spec in load_config(path)]
-    cases = [case.get("name") for case in suites(results).iter("testcase")]
-    assert cases == ["e-0.5", "e-1", "pairs"]

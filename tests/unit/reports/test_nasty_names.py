@@ -9,9 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from dpaudit.certificates.result import AuditResult, Failed
-from dpaudit.reports.registry import FORMATS
+from dpaudit.reports.formats import FORMATS
 from dpaudit.reports.text import (
-    name_width,
     render,
     render_line,
     render_remarks,
@@ -84,15 +83,3 @@ def test_every_format_stays_whole(form: str, kind: str) -> None:
         assert not any(_COMMANDS.search(line.removeprefix("::error ")) for line in lines)
     if form == "markdown":
         assert sum(line.startswith("| ") for line in text.splitlines()) == 5
-
-
-def test_escapes_of_a_name_count_for_the_width_of_columns_and_lines() -> None:
-    names = ["a\x1b[31mb", "plain"]
-    width = name_width(names)
-    assert width == len(r"a\x1b[31mb")
-    rows = [render_row(replace(PASS, name=name), width) for name in names]
-    assert len({row.index("ε ≥") for row in rows}) == 1
-    text = "\x1b[31m " * 30
-    for report in (render(replace(PASS, notes=(text,))), render(replace(PASS, name=text))):
-        assert max(len(line) for line in report.splitlines() if "repeat" not in line) <= 80
-        assert r"\x1b[31m" in report

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft4Validator
 
 from dpaudit.certificates.traced import SourceLine
-from dpaudit.reports.github import Location, located, root, uri
+from dpaudit.reports.github import Location, located, root
 from tests.cli.made_results import VIOLATION
 from tests.hostile import TRACE
 from tests.result_files import reported
@@ -69,12 +69,6 @@ def test_files_are_named_from_the_root(repository: Path, tmp_path: Path) -> None
     assert located("\x00\ud800").is_inside
 
 
-def test_uris_of_files_are_absolute_and_others_relative() -> None:
-    assert uri("a b/ü.py") == "a%20b/%C3%BC.py"
-    assert uri(Path("/a b/c.py")) == "file:///a%20b/c.py"
-    assert uri("/") == "file:///"
-
-
 def test_sarif_names_files_from_the_root(repository: Path, tmp_path: Path) -> None:
     place, file = sarif("mine.py:1")
     assert place == {"uri": "inner/mine.py", "uriBaseId": "%SRCROOT%"}
@@ -82,25 +76,6 @@ def test_sarif_names_files_from_the_root(repository: Path, tmp_path: Path) -> No
     place, file = sarif(f"{tmp_path / 'outside.py'}:1")
     assert place == {"uri": (tmp_path / "outside.py").as_uri()}
     assert Path(file) == tmp_path / "outside.py"
-
-
-def test_the_same_finding_has_the_same_mark_from_any_folder(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def mark(source: str) -> str:
-        document = json.loads(reported("sarif", [replace(VIOLATION, source=source)]))
-        found = document["runs"][0]["results"][0]["partialFingerprints"]
-        return str(found["primaryLocationLineHash"])
-
-    inner = mark("mine.py:1")
-    monkeypatch.chdir(repository)
-    assert mark("inner/mine.py:1") == inner
-    assert mark("above.py:1") != inner
-
-
-def test_annotations_name_files_from_the_root(repository: Path) -> None:
-    line = reported("github", [replace(VIOLATION, source="mine.py:1")])
-    assert line.startswith("::error file=inner/mine.py,line=1,")
 
 
 def test_a_cause_above_the_working_directory_is_shown_there(
@@ -120,13 +95,3 @@ def test_a_cause_above_the_working_directory_is_shown_there(
     )
     outside = shown(str(tmp_path / "outside.py"))
     assert outside.startswith("::error file=inner/mine.py,line=1,")
-
-
-def test_a_folder_that_is_gone_has_a_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
-    gone.rmdir()
-    assert root().is_absolute()
-    assert sarif("mine.py:1")[0]["uri"].endswith("mine.py")

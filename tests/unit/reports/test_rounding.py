@@ -11,7 +11,7 @@ import dpaudit
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import ApproximateDP, GaussianDP, PureDP
 from dpaudit.reports import numbers
-from dpaudit.reports.bounds import bounds
+from dpaudit.reports.bounds_report import bounds
 from dpaudit.reports.events import refutation
 from dpaudit.reports.html.page import row_of, view_of
 from dpaudit.reports.text import render

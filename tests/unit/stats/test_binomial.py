@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ from scipy import stats
 from scipy.special import betaincinv, gammaln
 from statsmodels.stats.proportion import proportion_confint
 
-from dpaudit.stats import trinomial
 from dpaudit.stats.binomial import (
     TOSSED_AGAIN,
     clopper_pearson_interval,
@@ -64,21 +63,13 @@ def test_far_tails_keep_their_relative_precision() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trials", "p"), [(1, 0.3), (40, 0.001), (40, 0.1), (1_000, 0.5), (7, 1.0)]
+    ("trials", "p", "alpha"), [(1, 0.3, 0.2), (40, 0.001, 0.005), (1_000, 0.5, 0.2), (7, 1.0, 0.2)]
 )
-@pytest.mark.parametrize("alpha", [0.005, 0.2])
 def test_likely_counts_cut_two_tails(trials: int, p: float, alpha: float) -> None:
     low, high = likely_counts(trials, p, alpha)
     law = stats.binom(trials, p)
     assert law.cdf(low - 1) <= alpha / 2 < law.cdf(low)
     assert law.sf(high) <= alpha / 2 < law.sf(high - 1)
-
-
-def test_the_tail_broadcasts() -> None:
-    tails = upper_tail(np.arange(4)[:, None], 3, np.array([0.25, 0.5]))
-    assert tails.shape == (4, 2)
-    assert tails[0].tolist() == [1.0, 1.0]
-    assert tails[3, 1] == pytest.approx(0.125)
 
 
 def test_clopper_pearson_agrees_with_statsmodels() -> None:
@@ -103,13 +94,6 @@ def test_bounds_round_outward() -> None:
             assert upper_tail(trials - successes, trials, 1 - upper) <= alpha * (1 + 1e-12)
 
 
-def test_the_upper_bound_mirrors_the_lower_one() -> None:
-    for successes, trials in COUNTS:
-        upper = clopper_pearson_upper(successes, trials, 0.05)
-        mirrored = 1 - clopper_pearson_lower(trials - successes, trials, 0.05)
-        assert upper == pytest.approx(mirrored, rel=1e-7)
-
-
 def test_the_lower_bound_has_its_exact_coverage() -> None:
     """Σ over counts whose bound lies above the truth, in exact arithmetic, is at most alpha."""
     for truth in (Fraction(1, 20), Fraction(1, 3), Fraction(9, 10)):
@@ -120,29 +104,6 @@ def test_the_lower_bound_has_its_exact_coverage() -> None:
             if clopper_pearson_lower(k, trials, alpha) > float(truth)
         )
         assert float(missed) <= alpha
-
-
-@pytest.mark.parametrize(
-    ("successes", "trials", "alpha", "named"),
-    [(-1, 5, 0.1, "successes=-1"), (6, 5, 0.1, "successes=6"), (1, 5, 0.0, "alpha=0.0")],
-)
-def test_impossible_counts_are_refused(
-    successes: int, trials: int, alpha: float, named: str
-) -> None:
-    for bound in (clopper_pearson_lower, clopper_pearson_upper):
-        with pytest.raises(ValueError, match=named):
-            bound(successes, trials, alpha)
-
-
-@pytest.mark.parametrize("gamma", [0.3, 0.01, 1e-6])
-@pytest.mark.parametrize("probability", [Fraction(0), Fraction(1, 40), Fraction(3, 5)])
-def test_the_quantile_is_the_smallest_that_leaves_gamma(
-    gamma: float, probability: Fraction
-) -> None:
-    trials = 30
-    quantile = trinomial._tail_quantile(gamma, trials, float(probability))
-    assert exact_tail(quantile + 1, trials, probability) <= gamma
-    assert quantile == 0 or exact_tail(quantile, trials, probability) > gamma
 
 
 def test_the_pair_bound_is_the_ratio_of_two_clopper_pearson_bounds() -> None:
@@ -166,14 +127,11 @@ def test_p_value_and_bounds_of_the_pair_agree() -> None:
                 assert (pair_epsilon_lower(*counts, delta, alpha) > epsilon) is refuted
 
 
-def test_the_pair_bound_handles_a_claim_that_overflows() -> None:
-    assert pair_delta_lower(10, 10, 0, 10, 5_000.0, 0.05) == 0.0
-    assert pair_p_value(10, 10, 0, 10, 5_000.0, 0.0) == 1.0
-
-
-def test_no_draws_give_no_bound() -> None:
+def test_the_pair_bound_handles_no_draws_and_a_claim_that_overflows() -> None:
     assert pair_epsilon_lower(0, 0, 0, 0, 0.0, 0.05) == 0.0
     assert pair_p_value(0, 0, 0, 0, 0.0, 0.0) == 1.0
+    assert pair_delta_lower(10, 10, 0, 10, 5_000.0, 0.05) == 0.0
+    assert pair_p_value(10, 10, 0, 10, 5_000.0, 0.0) == 1.0
 
 
 def test_the_smallest_alpha_is_found_and_rounded_up() -> None:
@@ -207,9 +165,9 @@ def tables(draws: int, cells: int) -> Iterator[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("laws", "draws"), [(RESPONSE, 14), (EQUAL, 14), (SKEWED, 9), (ONE_SIDED, 9)]
+    ("laws", "draws", "alpha"),
+    [(RESPONSE, 14, 0.1), (EQUAL, 14, 0.5), (SKEWED, 9, 0.5), (ONE_SIDED, 9, 0.1)],
 )
-@pytest.mark.parametrize("alpha", [0.5, 0.1])
 def test_coverage_is_at_least_nominal(laws: Laws, draws: int, alpha: float) -> None:
     """A fair coin picks the input of every draw: all tables, with their exact probabilities."""
     cells = [share / 2 for both in laws for share in both]
@@ -262,20 +220,7 @@ def test_an_output_unseen_for_one_input_gives_an_infinite_upper_end() -> None:
         assert 0 <= low < math.inf
 
 
-def test_directions_are_mirrored() -> None:
-    counts = [(70, 20), (30, 80), (5, 4)]
-    assert epsilon_interval(counts, 0.01) == epsilon_interval([(b, a) for a, b in counts], 0.01)
-
-
-def test_it_narrows_with_draws_and_widens_with_confidence() -> None:
-    widths = [np.ptp(epsilon_interval([(3 * n, n), (n, 3 * n)], 0.01)) for n in (10, 100, 10_000)]
-    assert all(later < earlier for earlier, later in pairwise(widths))
-    assert np.ptp(epsilon_interval([(3, 1), (1, 3)], 0.001)) > np.ptp(
-        epsilon_interval([(3, 1), (1, 3)], 0.1)
-    )
-
-
-@pytest.mark.parametrize(("first", "second"), [(20, 20), (100, 100), (1_000, 1_000), (50, 5_000)])
+@pytest.mark.parametrize(("first", "second"), [(20, 20), (1_000, 1_000), (50, 5_000)])
 def test_the_number_of_coins_is_the_largest_allowed(first: int, second: int) -> None:
     def excess(coins: int) -> float:
         law = stats.binom(coins, 0.5)

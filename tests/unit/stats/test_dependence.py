@@ -41,10 +41,8 @@ def test_ljung_box_agrees_with_statsmodels(lags: int) -> None:
 
 def test_ljung_box_accepts_a_constant_series() -> None:
     assert ljung_box(np.ones(100), 10) == 1
-
-
-def test_rounding_errors_of_a_constant_are_no_dependence() -> None:
-    assert ljung_box(np.full(1_000, 0.4995), 10) == 1.0
+    # Rounding errors of its mean are no dependence.
+    assert ljung_box(np.full(1_000, 0.4995), 10) == 1
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -148,11 +146,6 @@ def test_groups_that_depend_on_the_draws_are_caught() -> None:
     sorted_ = np.sort(draws).reshape(8, 50).sum(axis=1)
     assert evidence(honest, [50] * 8) < math.log(1e2)
     assert evidence(sorted_, [50] * 8) > math.log(1e12)
-
-
-def test_groups_that_differ_are_detected_and_equal_groups_are_not() -> None:
-    assert evidence([12, 0, 12, 0], [12] * 4) > math.log(1e7)
-    assert evidence([6, 6, 6, 6], [12] * 4) < 0
 
 
 def test_overdispersion_of_many_groups_is_detected() -> None:

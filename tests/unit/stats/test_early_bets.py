@@ -51,8 +51,7 @@ def test_a_price_too_small_for_delta_gains_under_the_claim() -> None:
     assert mean > 1.01
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
-@pytest.mark.parametrize("rules", [3, 4, 5])
+@pytest.mark.parametrize(("delta", "rules"), [(0.0, 3), (1e-5, 4), (1e-5, 5)])
 def test_stakes_add_up_and_posteriors_have_three_quarters(delta: float, rules: int) -> None:
     beliefs = Beliefs(np.full((8, 2), 0.5), np.zeros((rules, 2), dtype=np.int64), early=True)
     shares = stakes(beliefs, delta)

@@ -112,15 +112,6 @@ def test_bounds_are_where_p_is_alpha(seen: Guesses, delta: float) -> None:
         assert one_run.p_value(seen, 0.1, lower) == pytest.approx(alpha, rel=1e-9)
 
 
-def test_p_rises_with_epsilon_and_delta() -> None:
-    seen = Guesses(500, 200, 150)
-    grid = np.linspace(0, 4, 81)
-    for delta in (0.0, 1e-5, 1e-3, 0.05):
-        assert (np.diff([one_run.p_value(seen, e, delta) for e in grid]) >= 0).all()
-    deltas = np.geomspace(1e-9, 0.5, 40)
-    assert (np.diff([one_run.p_value(seen, 0.7, d) for d in deltas]) >= 0).all()
-
-
 @pytest.mark.parametrize(
     ("seen", "epsilon", "p"),
     [
@@ -140,12 +131,6 @@ def test_no_guesses_show_nothing() -> None:
     assert one_run.epsilon_lower(nothing, 0.0, 0.05) == 0
     assert one_run.delta_lower(nothing, 0.0, 0.05) == 0
     assert math.isinf(one_run.smallest_detectable(nothing, 1, 1.0))
-
-
-def test_impossible_counts_are_refused() -> None:
-    for counts in ((0, 0, 0), (10, 11, 0), (10, 5, 6), (10, 5, -1)):
-        with pytest.raises(ValueError, match="impossible counts"):
-            Guesses(*counts)
 
 
 def test_the_detectable_epsilon_has_power_0_9() -> None:

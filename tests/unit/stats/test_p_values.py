@@ -39,20 +39,14 @@ def _by_levels(p_values: Sequence[float], alpha: float) -> list[bool]:
 
 
 @pytest.mark.parametrize("rejects", [holm, _by_levels])
-@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.3])
-def test_holm_is_the_closure_of_bonferroni(rejects: Callable[..., Any], alpha: float) -> None:
-    rng = np.random.default_rng(0)
+def test_holm_is_the_closure_of_bonferroni(rejects: Callable[..., Any]) -> None:
+    rng, alpha = np.random.default_rng(0), 0.05
     for size in (1, 2, 3, 5, 8):
         for _ in range(20):
             p_values = rng.beta(0.3, 2, size=size)
             p_values[:: max(1, size // 3)] = p_values[0]
             expected = closed_testing(p_values.tolist(), alpha)
             assert list(rejects(p_values.tolist(), alpha)) == expected
-
-
-def test_holm_stops_at_the_first_accepted_hypothesis() -> None:
-    assert holm([0.01, 0.04, 0.03], 0.05).tolist() == [True, False, False]
-    assert holm([0.5, 0.001], 0.05).tolist() == [False, True]
 
 
 def test_holm_rejects_nothing_for_nan_or_no_p_values() -> None:
@@ -68,12 +62,6 @@ def test_hypotheses_without_a_p_value_count_and_are_not_rejected(missing: int) -
     rejected = [p <= level for p, level in zip(p_values, levels, strict=True)]
     assert rejected == closed_testing(padded, 0.05)[: len(p_values)]
     assert levels != holm_levels(p_values, 0.05, len(p_values))
-
-
-def test_levels_grow_with_the_number_of_rejections() -> None:
-    assert holm_levels([0.9, 0.001, 0.02], 0.06, 3) == pytest.approx([0.06, 0.02, 0.03])
-    assert holm_levels([0.9, 0.5], 0.06, 2) == pytest.approx([0.03, 0.03])
-    assert holm_levels([], 0.06, 2) == []
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (4, 4), (3, 7)])
@@ -92,10 +80,3 @@ def test_tables_add_up_and_empty_rows_are_dropped() -> None:
     assert twice[0] == pytest.approx(2 * once[0])
     assert twice[1] == 2 * once[1]
     assert chi_squared([np.array([[3, 4]]), np.zeros((2, 2), dtype=np.int64)]) == (0.0, 0)
-
-
-def test_cells_with_small_expected_counts_can_be_left_out() -> None:
-    table = np.array([[996, 1], [2, 1]])
-    all_, some = chi_squared([table]), chi_squared([table], 1.0)
-    assert all_[0] > 100 * some[0]
-    assert all_[1] == some[1] == 1

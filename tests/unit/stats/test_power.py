@@ -36,9 +36,9 @@ def exact_power(guesses: int, epsilon: float, truth: float, alpha: float) -> flo
     return float(binom.pmf(counts, guesses, share(truth))[p_values <= alpha].sum())
 
 
-@pytest.mark.parametrize("guesses", [20, 300])
-@pytest.mark.parametrize("epsilon", [0.0, 1.0])
-@pytest.mark.parametrize("alpha", [0.1, 0.01])
+@pytest.mark.parametrize(
+    ("guesses", "epsilon", "alpha"), [(20, 0.0, 0.1), (20, 1.0, 0.1), (300, 1.0, 0.01)]
+)
 def test_the_detectable_epsilon_is_refuted_with_probability_0_9(
     guesses: int, epsilon: float, alpha: float
 ) -> None:
@@ -78,9 +78,7 @@ def largest_share_of_right_guesses(by_input: tuple[int, int], draws: int, epsilo
     return float(-found.fun / sum(shares[:2]))
 
 
-@pytest.mark.parametrize(
-    "by_input", [(300, 700), (450, 550), (600, 0), (100, 800), (200, 300), (500, 500)]
-)
+@pytest.mark.parametrize("by_input", [(300, 700), (600, 0), (200, 300), (500, 500)])
 def test_an_event_with_most_of_the_draws_detects_less(
     by_input: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,11 +157,6 @@ def test_the_pair_of_bounds_has_its_stated_power() -> None:
     assert power(0.75 * smallest + 0.25 * epsilon) < POWER
 
 
-def test_the_pair_of_bounds_detects_nothing_beyond_certainty() -> None:
-    assert detectable_epsilon_pair(9, 10, 9, 10, 1.0, 0.0, 0.01) == math.inf
-    assert detectable_epsilon_pair(10, 10, 0, 10, 5_000.0, 0.0, 0.01) == math.inf
-
-
 def test_the_detectable_epsilon_of_atoms_is_that_of_their_test() -> None:
     draws, delta, alpha = 20_000, 0.05, 0.02
     counts, others = np.array([4_000, 900]), np.array([1_500, 300])
@@ -212,7 +205,6 @@ def power_of_rare(
 @pytest.mark.parametrize(("learning", "certifying", "epsilon", "delta", "alpha"), [
     (50, 350, 1.0, 0.0, 6e-4),
     (50, 350, 0.0, 0.0, 6e-4),
-    (100, 100, 2.0, 0.0, 0.05),
     (40, 280, 0.5, 0.02, 6e-4),
     (60, 240, 1.0, 0.1, 0.01),
     (20, 300, 0.1, 0.0, 6e-3),  # few draws to learn from
@@ -228,57 +220,10 @@ def test_the_detectable_rare_output_has_power_0_9(
     assert power_of_rare(smallest * 0.985, *setting) < POWER
 
 
-def test_the_detectable_rare_output_by_simulation() -> None:
-    """Draws of a mechanism, whose rare output is guessed if it came twice while learning."""
-    learning, certifying, epsilon, alpha = 1_250, 8_750, 1.0, 6e-4
-    smallest = detectable_rare(learning, certifying, epsilon, 0.0, alpha)
-    rng = np.random.default_rng(5)
-
-    def power(p: float) -> float:
-        refuted = 0
-        for _ in range(400):
-            comes = rng.random(learning + certifying) < p
-            comes &= rng.random(learning + certifying) < 0.5
-            seen, right = comes[:learning].sum(), int(comes[learning:].sum())
-            refuted += seen >= MIN_SEEN and refutes(right, certifying, epsilon, 0.0, alpha)
-        return refuted / 400
-
-    assert power(smallest) == pytest.approx(POWER, abs=0.05)
-    assert power(0.8 * smallest) < 0.75 < POWER < power(1.2 * smallest)
-
-
-# Each line needs a more probable output than the line before.
-RISING: dict[str, list[tuple[int, int, float, float, float]]] = {
-    "fewer draws to learn from": [(n, 87_500, 1.0, 0.0, 6e-4) for n in (10**5, 12_500, 3_000, 500)],
-    "fewer draws to certify": [(12_500, n, 1.0, 0.0, 6e-4) for n in (10**6, 87_500, 9_000, 500)],
-    "a larger ε": [(12_500, 87_500, e, 0.0, 6e-4) for e in (0.0, 0.5, 1.0, 2.0, 5.0)],
-    "a larger δ": [(12_500, 87_500, 1.0, d, 6e-4) for d in (0.0, 1e-4, 1e-2, 0.3)],
-    "a smaller α": [(12_500, 87_500, 1.0, 0.0, a) for a in (0.05, 6e-3, 6e-4, 1e-9)],
-}
-
-
-@pytest.mark.parametrize("settings", RISING.values(), ids=RISING)
-def test_the_detectable_rare_output_is_more_probable_for(
-    settings: list[tuple[int, int, float, float, float]],
-) -> None:
-    actual = [detectable_rare(*one) for one in settings]
-    assert actual == sorted(actual)
-    assert actual[0] < actual[-1]
-    assert all(0 < one < math.inf for one in actual)
-
-
-def test_more_power_needs_a_more_probable_output() -> None:
-    setting = 12_500, 87_500, 1.0, 0.0, 6e-4
-    actual = [detectable_rare(*setting, power=power) for power in (0.1, 0.5, 0.9, 0.99)]
-    assert actual == sorted(set(actual))
-
-
 @pytest.mark.parametrize("setting", [
     (0, 87_500, 1.0, 0.0, 6e-4),  # nothing is learned
-    (1, 87_500, 1.0, 0.0, 6e-4),
     (12_500, 0, 1.0, 0.0, 6e-4),  # nothing is certified
     (12_500, 20, 1.0, 0.0, 6e-4),  # 24 right guesses refute
-    (12_500, 87_500, 20.0, 0.0, 6e-4),
     (12_500, 87_500, 1e9, 0.0, 6e-4),
     (12_500, 87_500, 1.0, 1.0, 6e-4),
 ])  # fmt: skip
@@ -296,38 +241,3 @@ def test_the_smallest_number_of_draws_is_exact() -> None:
     # Half of the draws are of d1, hence twice the number, and more for the variation of coins.
     assert detectable_rare(100, 2 * needed, 1.0, 0.0, 6e-4) == math.inf
     assert detectable_rare(100, 3 * needed, 1.0, 0.0, 6e-4) < 1
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "learning", "certifying"),
-    [(0.0, 0.0, 1_250, 8_750), (4.0, 0.0, 5_000, 5_000), (1.0, 0.01, 1_250, 8_750)],
-)
-def test_rare_outputs_are_refuted_by_the_binomial_law_of_their_draws(
-    epsilon: float, delta: float, learning: int, certifying: int
-) -> None:
-    alpha = 0.0006
-    actual = detectable_rare(learning, certifying, epsilon, delta, alpha)
-
-    def power(p: float) -> float:
-        right = range(certifying + 1)
-        chances = np.asarray(binom.pmf(right, certifying, p / 2)).tolist()
-        caught = sum(
-            chance
-            for number, chance in zip(right, chances, strict=True)
-            if chance > 1e-12 and refutes(number, certifying, epsilon, delta, alpha)
-        )
-        return float(caught * binom.sf(MIN_SEEN - 1, learning, p / 2))
-
-    assert delta < actual < 1
-    assert power(actual) >= 0.9 - 1e-6
-    assert power(0.97 * actual) < 0.9
-
-
-def test_too_few_draws_detect_no_rare_output() -> None:
-    assert detectable_rare(25, 75, 8.0, 0.0, 0.0006) == math.inf
-    assert detectable_rare(1, 10_000, 1.0, 0.0, 0.0006) == math.inf
-
-
-def test_rare_outputs_of_more_draws_than_an_int_of_32_bits_counts() -> None:
-    few, many = (detectable_rare(n // 8, n - n // 8, 1.0, 0.0, 0.0006) for n in (10**9, 10**12))
-    assert many == pytest.approx(few / 1_000, rel=0.01)

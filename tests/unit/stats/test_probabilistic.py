@@ -32,9 +32,9 @@ def test_the_mass_is_that_of_the_atoms_that_holm_certifies() -> None:
     assert mass.delta_lower == clopper_pearson_lower(count, 500, (1 - ATOM_SHARE) * alpha)
 
 
-@pytest.mark.parametrize("alpha", [0.3, 0.1])
-@pytest.mark.parametrize("epsilon", [0.0, 1.0])
-@pytest.mark.parametrize("delta", [0.1, 0.4])
+@pytest.mark.parametrize(
+    ("alpha", "epsilon", "delta"), [(0.3, 0.0, 0.1), (0.3, 1.0, 0.4), (0.1, 1.0, 0.1)]
+)
 def test_a_true_claim_is_refuted_at_most_alpha_of_the_time(
     alpha: float, epsilon: float, delta: float
 ) -> None:
@@ -70,7 +70,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("counts", "others", "draws", "alpha"), CASES)
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 0.0), (1.0, 0.05), (1.5, 0.1)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 0.0), (1.5, 0.1)])
 def test_p_value_mass_and_bound_refute_the_same_claims(
     counts: IntArray, others: IntArray, draws: int, alpha: float, epsilon: float, delta: float
 ) -> None:

@@ -101,27 +101,3 @@ def test_random_counts() -> None:
             assert fine * (1 - 1e-9) <= actual <= fine * 1.003, (counts, epsilon, spared, gamma)
             compared += 1
     assert compared > 20
-
-
-def test_more_points_are_taken_only_where_the_tail_has_teeth() -> None:
-    def added(low: float, high: float, draws: int, ratio: float) -> FloatArray:
-        points = np.linspace(low, high, 65)
-        return trinomial._points_between(points, draws, ratio, 0.001, 1)
-
-    assert len(added(0.05, 0.07, 100_000, 3.0)) == 0
-    cap = 0.999 / 4
-    near = added(0.9 * cap, cap, 100_000, 3.0)
-    # At the last but one, a quarter of an abstention is expected, and no more.
-    assert 0 < len(near) < 65
-    assert np.all(near > 0.999 * 0.9 * cap)
-    rest = 4 * (cap - np.sort(np.append(near, cap)))
-    assert 2 * math.sqrt(100_000) * math.sqrt(rest[-2]) <= 1
-
-
-def test_peaks_are_where_a_parabola_could_reach_the_largest_value() -> None:
-    assert list(trinomial._peaks(np.array([0.1, 0.4, 0.3, 0.399]))) == [1, 3]
-    assert list(trinomial._peaks(np.array([0.1, 0.4, 0.3, 0.2, 0.21, 0.2]))) == [1]
-    assert list(trinomial._peaks(np.array([0.5, 0.4, 0.3]))) == [0]
-    # What is not a number is looked at, so that it ends in the trivial p and in no error.
-    assert 1 in trinomial._peaks(np.array([0.1, math.nan, 0.3, 0.1]))
-    assert len(trinomial._peaks(np.full(65, math.nan))) > 0

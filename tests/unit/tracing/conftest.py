@@ -22,4 +22,4 @@ def shared_runs(monkeypatch: pytest.MonkeyPatch) -> None:
             known[key] = couple(subject._replace(claim=()), d1, d2, seeds)
         return known[key]
 
-    monkeypatch.setattr("dpaudit.tracing.trace.couple", coupled)
+    monkeypatch.setattr("dpaudit.tracing.mechanism_trace.couple", coupled)

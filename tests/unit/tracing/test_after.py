@@ -14,7 +14,7 @@ import pytest
 
 import dpaudit
 from dpaudit.certificates.result import AuditResult
-from dpaudit.reports import github, trace
+from dpaudit.reports import github, trace_report
 from dpaudit.reports.layout import laid_out
 from dpaudit.tracing import forked_trace
 
@@ -65,11 +65,11 @@ def test_the_line_that_raised_is_the_cause(function: Any, text: str, which: str)
     found = refuted(function, *([], [1]) if which == "d1" else ([1], []))
     place = f"test_after.py:{line_of(function, text)}"
     assert github.place(found) == place
-    words = " ".join(" ".join(laid_out(trace.rows(found))).split())
+    words = " ".join(" ".join(laid_out(trace_report.rows(found))).split())
     assert f"likely {place}:" in words
     assert f"is raised for {which} alone: " in words
     # Of runs there were none to show.
-    assert trace.details(found) == []
+    assert trace_report.details(found) == []
 
 
 @pytest.mark.parametrize("function", [refuses_by_noise, bare])
@@ -79,23 +79,6 @@ def test_what_both_raise_or_none_is_no_cause(function: Any) -> None:
     assert found.trace.likely is None
     # Of a time of 0 s, the report says that it was over.
     assert found.trace.cut is not None
-
-
-def test_where_nothing_is_to_be_traced_nothing_is_said() -> None:
-    found = dpaudit.audit(refuses, [], [1], dpaudit.PureDP(1.0), samples=2_000, no_trace=True)
-    assert found.trace is None
-
-
-def test_a_trace_with_a_cause_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forked_trace, "TRACE_SECONDS", 60.0)
-    rng = np.random.default_rng
-
-    def seeded(rows: Any) -> Any:
-        return refuses(rows, rng(1))
-
-    found = refuted(seeded, [], [1]).trace
-    assert found is not None
-    assert found.runs
 
 
 @functools.cache
@@ -116,14 +99,6 @@ def of_a_dictionary(rows: Any, rng: Any) -> Any:
     return _RELEASED[len(rows)]
 
 
-_LENGTHS: list[int] = []
-
-
-def with_too_little(rows: Any, rng: Any) -> Any:
-    _LENGTHS.append(len(rows))
-    return len(rows) + rng.laplace(scale=0.2)
-
-
 @pytest.mark.parametrize("function", [of_a_cache, of_a_dictionary])
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
 def test_what_may_be_a_stored_value_is_no_cause(
@@ -135,19 +110,10 @@ def test_what_may_be_a_stored_value_is_no_cause(
     found = refuted(function, [1], [1, 2])
     assert found.trace is not None
     assert found.trace.likely is None
-    words = " ".join(" ".join(laid_out(trace.rows(found))).split())
+    words = " ".join(" ".join(laid_out(trace_report.rows(found))).split())
     assert words.startswith("cause none: the mechanism keeps state between calls, such as a cache")
     assert github.place(found) == found.source
-    assert trace.briefly(found) == ""
-
-
-def test_noise_that_is_seen_is_a_cause_though_state_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(forked_trace, "TRACE_SECONDS", 60.0)
-    found = refuted(with_too_little, [1], [1, 2]).trace
-    assert found is not None
-    assert [one.kind for one in found.causes] == ["too-little-noise"]
+    assert trace_report.briefly(found) == ""
 
 
 def test_a_bare_value_is_a_cause_where_no_state_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,14 +14,10 @@ from scipy import integrate, stats
 from dpaudit.claims import ApproximateDP as ApproxDP
 from dpaudit.claims import GaussianDP, PureDP, RenyiDP, TotalVariation, ZeroConcentratedDP
 from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, tail, together
-from dpaudit.tracing.findings.said import excess
+from dpaudit.tracing.findings.detectors import excess
 from dpaudit.tracing.runs.coins import epsilon as log_ratio
 
-LAWS = {
-    "laplace": stats.laplace,
-    "normal": stats.norm,
-    "logistic": stats.logistic,
-}
+LAWS = {"laplace": stats.laplace, "normal": stats.norm, "logistic": stats.logistic}
 SHIFTS = (0.3, 1.0, 4.0)
 SCALES = ((1.0, 1.0), (0.5, 0.5), (1.0, 1.3), (2.0, 1.0))
 EPSILONS = (0.0, 0.2, 1.0, 2.5)

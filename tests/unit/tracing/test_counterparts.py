@@ -34,10 +34,6 @@ def drawn_with_the_largest(rows: Rows, rng: Rng) -> Any:
     return rng.laplace(scale=max(rows))
 
 
-def rounded_quotient(rows: Rows, rng: Rng) -> Any:
-    return round(rng.normal(scale=4.0) / len(rows), 3)
-
-
 def quotient_of_a_sum(rows: Rows, rng: Rng) -> Any:
     return (rng.normal(scale=4.0) + rng.normal(scale=3.0)) / len(rows)
 
@@ -53,7 +49,6 @@ def divided_in_place(rows: Rows, rng: Rng) -> Any:
     [
         (times_the_largest, (3.0, 2.0)),
         (drawn_with_the_largest, (3.0, 2.0)),
-        (rounded_quotient, (4 / 3, 2.0)),
         (quotient_of_a_sum, (5 / 3, 2.5)),
         (divided_in_place, (4 / 3, 2.0)),
     ],

@@ -23,13 +23,7 @@ def noised(x):
 WAYS = {
     "a name": ("from pkg.reach import noised", "noised(x)"),
     "a module": ("import pkg.reach", "pkg.reach.noised(x)"),
-    "an alias": ("from pkg import reach as other", "other.noised(x)"),
-    "in a function": (
-        "",
-        "from pkg.reach import noised; return noised(x)",
-    ),
-    "in a function, relative": ("", "from .reach import noised; return noised(x)"),
-    "in a function, its package": ("", "from . import reach; return reach.noised(x)"),
+    "in a function": ("", "from pkg.reach import noised; return noised(x)"),
     "a table": ("from pkg.reach import noised\nby = {1: [noised]}\ndel noised", "by[1][0](x)"),
     "a partial": (
         "from functools import partial\nfrom pkg.reach import noised\n"

@@ -17,14 +17,7 @@ from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing.runs.running import followed_for
 from dpaudit.training import jax_mechanism
-from dpaudit.training.torch_steps import (
-    _Guard,
-    _parts,
-    _train,
-    check_loss,
-    run_mechanism,
-    without_gpu,
-)
+from dpaudit.training.torch_steps import _Guard, _parts, check_loss, run_mechanism, without_gpu
 from tests.raising import code, refusal
 
 
@@ -98,19 +91,13 @@ def test_a_loss_that_is_nan_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "is_device"),
     [
-        ("Torch not compiled with CUDA enabled", True),
         (NO_DRIVER, True),
-        ("Unknown backend: 'gpu' requested", True),
         ("PyTorch is not linked with support for mps devices", True),
-        ("Cannot access accelerator device when none is available.", True),
         ("No CUDA GPUs are available", True),
-        ("CUDA error: invalid device ordinal", True),
         ("Unable to initialize backend 'cuda': not found", True),
         ("mat1 and mat2 shapes cannot be multiplied", False),
         ("CUDA out of memory. Tried to allocate 20.00 MiB", False),
-        ("CUDA error: device-side assert triggered", False),
         ("Expected all tensors to be on the same device, cuda:0 and cpu!", False),
-        ("MPS backend out of memory", False),
     ],
 )
 def test_a_missing_device_is_told_from_other_errors(text: str, is_device: bool) -> None:
@@ -120,10 +107,6 @@ def test_a_missing_device_is_told_from_other_errors(text: str, is_device: bool) 
 
 def on_gpu(records: list[float], rng: np.random.Generator) -> float:
     raise RuntimeError(NO_DRIVER)
-
-
-def failing(records: list[float], rng: np.random.Generator) -> float:
-    raise RuntimeError("no records")
 
 
 def on_gpu_for_some(records: list[float], rng: np.random.Generator) -> float:
@@ -139,12 +122,6 @@ def test_own_code_whose_calls_all_miss_a_device_ends_with_its_remedy(isolate: bo
     result = dpaudit.audit(path, [1.0], [], dpaudit.PureDP(1.0), samples=200, **how)
     assert result.error_code == "training-needs-device"
     assert exit_codes.of_result(result) == 2
-
-
-@pytest.mark.parametrize(("mechanism", "is_named"), [(on_gpu, True), (failing, False)])
-def test_a_trace_of_code_that_misses_a_device_names_the_cpu(mechanism: Any, is_named: bool) -> None:
-    trace = dpaudit.trace(mechanism, [1.0], [], dpaudit.PureDP(1.0))
-    assert ("CPU" in "".join(trace.notes)) is is_named
 
 
 def test_a_device_that_only_one_input_misses_is_an_outcome() -> None:
@@ -176,25 +153,15 @@ class Model:
 @pytest.mark.parametrize(
     "made",
     [
-        None,
         (Model(), SimpleNamespace(zero_grad=None)),
         (SimpleNamespace(zero_grad=None), Model(), []),
         (Model(), SimpleNamespace(zero_grad=None), Model()),
         (Model(), SimpleNamespace(zero_grad=None), [], None, None),
     ],
-    ids=["none", "no-loader", "optimizer-first", "loader-is-no-loader", "five"],
+    ids=["no-loader", "optimizer-first", "loader-is-no-loader", "five"],
 )
 def test_a_set_up_returns_model_optimizer_and_loader_in_this_order(made: Any) -> None:
     assert code(_parts, made) == "training-setup-invalid"
-
-
-def test_a_loss_is_one_number() -> None:
-    optimizer = SimpleNamespace(zero_grad=lambda: None)
-    for value in (3.0, SimpleNamespace(numel=lambda: 2)):
-        given: Any = (lambda outputs, targets, value=value: value), 1
-        assert code(_train, Model(), optimizer, [([1.0], [0.0])], *given) == (
-            "training-setup-invalid"
-        )
 
 
 @pytest.mark.parametrize("given", [{"setup": ()}, {"loss": None}, {"loss": dict}, {"steps": 0}])
@@ -216,8 +183,7 @@ def test_a_step_that_sets_the_same_seed_in_each_call_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("address", "is_trained", "is_refused"),
-    [(7, True, True), (8, True, False), (7, False, False)],
+    ("address", "is_trained", "is_refused"), [(7, True, True), (8, True, False), (7, False, False)]
 )
 def test_a_new_model_with_the_trained_weights_of_the_last_call_is_refused(
     address: int, is_trained: bool, is_refused: bool, monkeypatch: pytest.MonkeyPatch

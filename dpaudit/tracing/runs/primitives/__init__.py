@@ -1,5 +1,4 @@
-"""Replace the functions that draw noise. In each module, `replacements` yields the functions that
-replace them during a run and record their draws."""
+"""Replace primitives during a run by functions that record their draws, one module per library."""
 
 from __future__ import annotations
 
@@ -7,21 +6,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..values import bare
+from ..noisy_numbers import bare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..recording import Recorder
+    from ..noise_log import Recorder
 
 
 class Replacement(NamedTuple):
-    """A new value for an attribute of a module or class during a run.
-
-    owner: The module or class.
-    name: The name of the attribute.
-    value: The new value.
-    """
+    """A new value for an attribute of a module or class during a run."""
 
     owner: Any
     name: str
@@ -29,11 +23,7 @@ class Replacement(NamedTuple):
 
 
 class Replacements(NamedTuple):
-    """New values for several attributes of one module or class during a run.
-
-    owner: The module or class.
-    values: Maps the name of each attribute to its new value.
-    """
+    """New values, by name, for attributes of one module or class during a run."""
 
     owner: Any
     values: dict[str, Any]
@@ -54,9 +44,8 @@ def grouped(every: Iterable[Replacement]) -> list[Replacements]:
 
 
 def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[..., Any]) -> Any:
-    """Return a method that replaces the method `real`, which draws noise. The new method calls
-    `real`, whose single draws are not recorded, and returns `record(result, self, *arguments)`. Any
-    argument that remembers the noise in it is first replaced by an ordinary number."""
+    """Return a replacement of the method `real`: it calls `real`, without recording its single
+    draws, and returns `record(result, self, *arguments)`, with arguments without noise."""
 
     def call(self: Any, *args: Any, **named: Any) -> Any:
         args, named = bare(args), {key: bare(value) for key, value in named.items()}
@@ -70,15 +59,8 @@ def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[...,
 def chosen(
     recorder: Recorder, label: str, outcomes: Sequence[Any], law: Sequence[float], result: Any
 ) -> Any:
-    """Record that a mechanism of a library chose one of a few outcomes, and return the outcome. In
-    a second run, return the outcome of the first run.
-
-    recorder: The recorder of the run.
-    label: The name of the mechanism in reports.
-    outcomes: The possible outcomes.
-    law: The probability of each outcome.
-    result: The outcome in this run.
-    """
+    """Record that a mechanism of a library, called `label` in reports, chose one of a few outcomes
+    with the probabilities `law`, and return the outcome; in a second run, that of the first run."""
     index = next(
         (index for index, outcome in enumerate(outcomes) if outcome is result or outcome == result),
         0,
@@ -94,8 +76,8 @@ MAX_LISTED_OUTCOMES = 64
 
 
 def integers(low: Any, high: Any) -> list[tuple[int, float]] | None:
-    """Return (integer, probability) for each of the equally likely integers from `low` to
-    `high` - 1; None if there are more than 64."""
+    """Return (integer, probability) for each of the equally likely integers from `low` to `high` -
+    1; None if there are more than 64."""
     count = int(high) - int(low)
     return (
         [(int(low) + step, 1 / count) for step in range(count)]
@@ -106,11 +88,7 @@ def integers(low: Any, high: Any) -> list[tuple[int, float]] | None:
 
 def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:
     """Return [(0, probability of False), (1, probability of True)] for a random pick from a list of
-    Booleans; None if the list has other items.
-
-    things: The list.
-    law: The probability of each item of the list.
-    """
+    Booleans; None for other lists. `law` has the probability of each item."""
     if not len(things) or not all(isinstance(thing, (bool, np.bool_)) for thing in things):
         return None
     true = float(sum(p for thing, p in zip(things, law) if thing))

@@ -1,7 +1,9 @@
-"""Replace the mechanisms of diffprivlib, OpenDP and PyDP. A mechanism adds noise to its argument,
-or picks one of a few outcomes with probabilities that depend on the argument. The output of a
-function that keeps the data inside an object is recorded as opaque: its distribution and its cost
-are unknown."""
+"""Replace the mechanisms of diffprivlib, OpenDP and PyDP.
+
+A mechanism adds noise to its argument, or picks one of a few outcomes with probabilities that
+depend on the argument. The output of a function that keeps the data inside an object is recorded as
+opaque: its law and its cost are unknown.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..noisy_numbers import bare
 from ..primitives import Replacement, chosen, recorded
-from ..values import bare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..recording import Recorder
+    from ..noise_log import Recorder
 
 
 _NUMBERS = (int, float, np.integer, np.floating)

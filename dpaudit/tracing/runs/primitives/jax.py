@@ -1,10 +1,9 @@
-"""Replace the functions of `jax.random`. Arrays of JAX cannot store from which noise they were
-computed, so a table maps each array to its noise. The table also has the results of sums, products
-and a few other operations on such arrays.
+"""Replace the functions of `jax.random`.
 
-During a run, `jax.jit` is disabled (`eager`), so that the operations inside of compiled functions
-are seen, too. Inside of `jax.vmap` and `jax.grad`, arrays have no values; noise that is drawn there
-is reported as "compiled, not traced".
+Arrays of JAX cannot store their noise, so a table maps each array to its noise, also through sums,
+products and a few other operations. During a run, `jax.jit` is disabled (`eager`), so that the
+operations inside of compiled functions are seen, too. Inside of `jax.vmap` and `jax.grad`, arrays
+have no values; noise that is drawn there is reported as "compiled, not traced".
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..noisy_numbers import carried, operate, plain
 from ..places import unwatched
 from ..primitives import Replacement, integers
-from ..values import carried, operate, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..recording import Recorder
+    from ..noise_log import Recorder
 
 
 # Maps the name of a function of `jax.random` to (distribution, names of the parameters after the
@@ -56,8 +55,7 @@ _FORMS = ("convert_element_type_p", "copy_p", "reshape_p", "squeeze_p")
 
 
 def eager() -> Any:
-    """Return a context in which `jax.jit` compiles nothing; an empty context if JAX is not
-    loaded."""
+    """Return a context in which `jax.jit` compiles nothing; an empty one if JAX is not loaded."""
     jax: Any = sys.modules.get("jax")
     return jax.disable_jit() if hasattr(jax, "disable_jit") else nullcontext()
 
@@ -66,7 +64,7 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
     jax: Any = sys.modules.get("jax")
     if not hasattr(jax, "disable_jit") or not hasattr(jax, "random"):
         return
-    table = _Table(recorder)
+    table = _NoiseTable(recorder)
     for name in _FUNCTIONS:
         yield Replacement(jax.random, name, _sampler(table, name, getattr(jax.random, name)))
     for name in _OPAQUE:
@@ -78,12 +76,8 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
             yield Replacement(primitive, "bind", _bound(table, name, primitive.bind))
 
 
-class _Table:
-    """Maps each JAX array of the present run that contains noise to a NumPy array with the same
-    numbers. The NumPy array remembers from which drawn noise its numbers were computed.
-
-    recorder: A proxy for the recorder of the present run. It stays the same object in all runs.
-    """
+class _NoiseTable:
+    """Maps each noisy JAX array of the present run to a NumPy array that remembers its noise."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -116,7 +110,7 @@ def _real(recorder: Recorder, sampler: Any, *args: Any, **named: Any) -> Any:
         return recorder.real(sampler, *args, **named)
 
 
-def _opaque(table: _Table, name: str, real: Any) -> Any:
+def _opaque(table: _NoiseTable, name: str, real: Any) -> Any:
     @functools.wraps(real)
     @unwatched
     def draw(*args: Any, **named: Any) -> Any:
@@ -135,7 +129,7 @@ def _compiled(recorder: Recorder, name: str, value: Any) -> Any:
     return value
 
 
-def _sampler(table: _Table, name: str, real: Any) -> Any:
+def _sampler(table: _NoiseTable, name: str, real: Any) -> Any:
     law, names, scale = _FUNCTIONS[name]
     recorder = table.recorder
 
@@ -184,7 +178,7 @@ def _parameters(law: str, arguments: Any) -> tuple[dict[str, Any], list[tuple[An
     return {}, None
 
 
-def _bound(table: _Table, name: str, real: Any) -> Any:
+def _bound(table: _NoiseTable, name: str, real: Any) -> Any:
     """Return a replacement of `bind` of a `jax.lax` operation that keeps track of noise."""
     recorder = table.recorder
 

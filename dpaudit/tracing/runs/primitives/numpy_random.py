@@ -1,5 +1,5 @@
-"""Replace the random generators of NumPy, the functions of `numpy.random`, and the method `rvs` of
-distributions in `scipy.stats`."""
+"""Replace NumPy's generators and functions that draw, and `rvs` of distributions in
+`scipy.stats`."""
 
 from __future__ import annotations
 
@@ -9,24 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..noisy_numbers import plain
 from ..places import unwatched
 from ..primitives import MAX_LISTED_OUTCOMES, Replacement, as_coin, integers, recorded
-from ..values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ..recording import Recorder
+    from ..noise_log import Recorder
 
 
 class _Spec(NamedTuple):
-    """Describes a function of NumPy that draws noise.
-
-    law: The name of the distribution.
-    names: The names of the parameters, in order.
-    scale: A function from the arguments by name to the scale of the noise.
-    defaults: The default values of parameters, by name.
-    """
+    """Describes a primitive of NumPy: its law, its parameters in order with their defaults, and a
+    function from the arguments by name to the scale of the noise."""
 
     law: str
     names: tuple[str, ...]
@@ -229,9 +224,8 @@ RandomState = _watched(np.random.RandomState)
 
 
 def wrapped(value: Any, recorder: Recorder) -> Any:
-    """Return a random generator that draws the same numbers as a given generator of NumPy, from the
-    same stream, and records the draws. Return None if `value` is no `Generator` and no
-    `RandomState` of NumPy; an instance of a user's subclass of these does not count."""
+    """Return a generator that draws from the stream of a NumPy generator, and records the draws;
+    None if `value` is no `Generator` or `RandomState` (a user's subclass is none)."""
     if type(value) is np.random.Generator:
         generator = Generator(value.bit_generator)
     elif type(value) is np.random.RandomState:
@@ -271,14 +265,14 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
         recorder.seeded("np.random.seed", args[0] if args else named.get("seed"))
         return seed(*args, **named)
 
-    class Kind(type):
-        """Metaclass of a class that replaces `np.random.RandomState` during a run. `isinstance`,
-        which libraries call, stays true for generators that were made before the run."""
+    class RandomStateMeta(type):
+        """Metaclass of the replacement of `np.random.RandomState`. `isinstance`, which libraries
+        call, stays true for generators that were made before the run."""
 
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, np.random.mtrand.RandomState)
 
-    class State(RandomState, metaclass=Kind):  # type: ignore[misc, valid-type]  # made above
+    class State(RandomState, metaclass=RandomStateMeta):  # type: ignore[misc, valid-type]  # made above
         def __init__(self, *args: Any, **named: Any) -> None:
             super().__init__(*args, **named)
             self.recorder = recorder.itself

@@ -1,5 +1,4 @@
-"""Record the noise of Python's standard library: replace the functions of the modules `random` and
-`secrets`, and the methods of `random.Random`, by functions that record each draw."""
+"""Replace the functions of `random` and `secrets`, and the methods of `random.Random`."""
 
 from __future__ import annotations
 
@@ -9,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..noisy_numbers import plain
 from ..places import unwatched
 from ..primitives import MAX_LISTED_OUTCOMES, Replacement, as_coin, integers
-from ..values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..recording import Recorder
+    from ..noise_log import Recorder
 
     # Describes a function that draws noise: (names of its parameters, function). The function turns
     # the arguments by name into keyword arguments of `Recorder.drawn`, such as law and scale.

@@ -1,6 +1,6 @@
 """Replace the functions and methods of PyTorch that draw noise, and its distributions. A drawn
-tensor is an instance of a subclass that remembers from which noise its numbers were computed,
-through sums, differences, scaling and comparisons."""
+tensor is an instance of a subclass that remembers its noise through sums, differences, scaling and
+comparisons."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..noisy_numbers import carried, operate, plain
 from ..places import unwatched
 from ..primitives import MAX_LISTED_OUTCOMES, Replacement, integers
 from ..replaying import SEED
-from ..values import carried, operate, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ..recording import Recorder
+    from ..noise_log import Recorder
 
 
 # Maps the name of a function of PyTorch to (distribution, names of the first parameters, scale).
@@ -315,9 +315,8 @@ def _tensor_type() -> Any:
     torch: Any = sys.modules["torch"]
 
     class Tensor(torch.Tensor):  # type: ignore[misc]  # PyTorch may not be installed
-        """A tensor that remembers which noise its numbers contain. `_numbers` holds the same
-        numbers, with the record of their noise, as a NumPy array or a single number. It is None if
-        a change in place has lost the record."""
+        """A tensor that remembers its noise: `_numbers` has the same numbers as a NumPy array or a
+        number with the record of their noise. None: a change in place has lost the record."""
 
         _numbers: Any = None
 
