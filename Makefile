@@ -82,9 +82,9 @@ browser: .venv/installed-browser
 		"apt-get install chromium chromium-driver" >&2; exit 1; }; done
 	$(BIN)/python -m pytest tests/browser
 
-# The pictures of README.md, in docs/pictures, taken in Chromium.
+# The pictures of README.md and docs, taken in Chromium; each is below 120 kB.
 pictures: .venv/installed-browser
-	$(BIN)/python docs/site/pictures.py
+	$(BIN)/python -m docs.site.pictures
 
 benchmarks: .venv/installed-test
 	@echo 'Run one with .venv/bin/python -m benchmarks.NAME; its figures go into benchmarks/RESULTS.md:'

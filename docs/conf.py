@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 import dpaudit
@@ -36,6 +37,11 @@ PAGES = {
     "benchmarks/RESULTS.md": "measurements.md",
     "tests/README.md": "tests.md",
 }
+
+_PICTURE = re.compile(
+    r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>\S+)">'
+    r'\s*<img alt="(?P<alt>[^"]+)" src="(?P<light>\S+)"[^>]*>\s*</picture>'
+)
 
 # Docstrings say the types, in words; single backticks are code in them.
 autodoc_typehints = "none"
@@ -68,7 +74,9 @@ linkcheck_ignore = ["dpaudit.schema.json"]  # which is made with the page
 def setup(app: Sphinx) -> None:
     app.connect("source-read", _link_pages)
     app.connect("source-read", _name_files)
+    app.connect("source-read", _show_pictures)
     app.connect("source-read", _list_pages)
+    app.connect("doctree-read", _name_tables_of_options)
     app.connect("include-read", _link_pages)
     app.connect("autodoc-process-docstring", _link_documents)
     app.connect("autodoc-process-signature", _leave_out_constructors)
@@ -97,13 +105,37 @@ def _name_files(*event: Any) -> None:
     )
 
 
+def _show_pictures(*event: Any) -> None:
+    """Let a picture have the theme of the page: <picture> follows the theme of the system alone."""
+    text: list[str] = event[-1]
+    text[0] = _PICTURE.sub(
+        lambda found: "\n\n".join(
+            f"```{{image}} {found[theme]}\n:alt: {found['alt']}\n:class: only-{theme}\n```"
+            for theme in ("light", "dark")
+        ),
+        text[0],
+    )
+
+
 def _list_pages(_: Sphinx, page: str, text: list[str]) -> None:
-    """Let the links of the index, which lists all pages by their kind, be the table of contents."""
-    parts = re.split(r"^## (.*)$", text[0], flags=re.MULTILINE)[1:] if page == "index" else []
+    """Let the list of all pages, contents.md, be the sidebar."""
+    if page != "index":
+        return
+    text[0] += "\n```{toctree}\n:hidden:\n\nAll pages </contents.md>\n```\n"
+    contents = (DOCS / "contents.md").read_text("utf-8")
+    parts = re.split(r"^## (.*)$", contents, flags=re.MULTILINE)[1:]
     for caption, links in zip(parts[::2], parts[1::2], strict=True):
-        pages = re.findall(r"^- \[([^]]+)\]\((\S+)\.md\)", links, re.MULTILINE)
-        lines = [f":caption: {caption}", ":hidden:", "", *(f"{name} <{to}>" for name, to in pages)]
+        pages = re.findall(r"^- \[([^]]+)\]\(([\w./-]+\.md)\)", links, re.MULTILINE)
+        entries = [f"{name} </{_page(DOCS / file)}>" for name, file in pages]
+        lines = [f":caption: {caption}", ":hidden:", "", *entries]
         text[0] += "\n".join(["", "```{toctree}", *lines, "```", ""])
+
+
+def _name_tables_of_options(app: Sphinx, document: nodes.document) -> None:
+    """Let the style sheet show the tables of options as lists on phones."""
+    if app.env.docname == "options":
+        for table in document.findall(nodes.table):
+            table["classes"].append("options")
 
 
 def _link_documents(*event: Any) -> None:

@@ -123,7 +123,7 @@ class Records(SphinxDirective):
 
 
 def _records() -> Iterator[str]:
-    for name in ("result", "certificate", "evidence", "one_run", "traced"):
+    for name in ("result", "certificate", "evidence", "canary_certificate", "traced"):
         module = import_module(f"dpaudit.certificates.{name}")
         for key, one in vars(module).items():
             is_record = is_dataclass(one) or (isinstance(one, type) and issubclass(one, Struct))

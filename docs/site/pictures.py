@@ -1,50 +1,101 @@
-"""Write the pictures of README.md: the HTML report of its first example, light and dark.
+"""Write the pictures of README.md and docs, light and dark: reports and figures in Chromium.
 
-Run it by `make pictures`. It needs Chromium and chromedriver.
+Run it by `make pictures`. It needs Chromium and chromedriver. Each page is that of an audit which
+README.md or a page of docs shows.
 """
 
 from __future__ import annotations
 
+import base64
+import io
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
+from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-PICTURES = Path(__file__).parents[1] / "pictures"
-MECHANISM = """\
-def noisy_count(rows, rng):
-    return len(rows) + rng.laplace(scale=0.5)
-"""
-AUDIT = ("run", "mine.py:noisy_count", "--d1", "[1, 2, 3]", "--d2", "[1, 2]", "--epsilon", "1")
-# Size of the picture in CSS pixels: a page of README is about 900 wide.
-WIDTH, HEIGHT = 960, 1000
+from tests.documents import blocks
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "docs" / "pictures"
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run")
+# Pixels of a picture for one CSS pixel, and colours: a picture is below 120 kB.
+SCALE, COLOURS = 1.5, 64
+# matplotlib draws on white; a dark page has the same hues on black.
+DARK_FIGURE = (
+    "<style>@media (prefers-color-scheme: dark) {html {filter: invert(1) hue-rotate(180deg)}}"
+)
+DARK_FIGURE += "body {margin: 0; background: white}</style>"
+
+
+class Picture(NamedTuple):
+    """A part of a page.
+
+    command: `dpaudit` with these arguments writes the page to the last of them.
+    document: the page of docs whose files the command needs.
+    width, height: size in CSS pixels; the whole element if height is 0.
+    """
+
+    document: str
+    command: str
+    selector: str
+    width: int
+    height: int = 0
+
+
+COUNT = "run mine.py:noisy_count --d1 [1,2,3] --d2 [1,2] --epsilon 1 --report html:page.html"
+FIRST = "run counts.py:noisy_count --d1 [0,1,1] --d2 [0,1] --epsilon 1 --report html:page.html"
+CANARIES = "bound --canaries run.csv --mu 1 --report html:page.html"
+ALL = {
+    "report": Picture("index.md", COUNT, "details", 960, 655),
+    "event": Picture("guides/start.md", FIRST, "figure[aria-labelledby^=outputs]", 760),
+    "figures": Picture("index.md", COUNT, ".figures", 1200, 648),
+    "tradeoff": Picture(
+        "index.md", "explain tradeoff --epsilon 1 --mu 1 --figure page.svg", "img", 720
+    ),
+    "canaries": Picture("guides/canaries.md", CANARIES, ".figures", 1200, 632),
+}
 
 
 def main() -> None:
-    """Audit the example, open its page in Chromium, and save a picture for each theme."""
+    """Write all pictures, or those whose names are given."""
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        page = _report(Path(folder))
-        driver = _chromium()
-        try:
-            for theme in ("light", "dark"):
-                _picture(driver, page, theme).replace(PICTURES / f"report-{theme}.png")
-        finally:
-            driver.quit()
+    names = sys.argv[1:] or list(ALL)
+    driver = _chromium()
+    try:
+        for name in names:
+            with tempfile.TemporaryDirectory() as folder:
+                page = _page(ALL[name], Path(folder))
+                for theme in ("light", "dark"):
+                    screenshot = _screenshot(driver, page, ALL[name], theme)
+                    image = Image.open(io.BytesIO(screenshot)).convert("RGB").quantize(COLOURS)
+                    image.save(PICTURES / f"{name}-{theme}.png", optimize=True)
+    finally:
+        driver.quit()
 
 
-def _report(folder: Path) -> Path:
-    (folder / "mine.py").write_text(MECHANISM, encoding="utf-8")
-    command = [sys.executable, "-m", "dpaudit", *AUDIT, "--quiet", "--report", "html:report.html"]
-    audit = subprocess.run(command, cwd=folder, check=False)  # noqa: S603
-    if audit.returncode != 1:
-        raise SystemExit("the example of README.md is not refuted")
-    return folder / "report.html"
+def _page(picture: Picture, folder: Path) -> Path:
+    """Run the command of a picture in a folder with the files of its document."""
+    for block in blocks(ROOT / "docs" / picture.document):
+        if block.file is not None:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+    if (folder / "train.py").exists():
+        _run(folder, "train.py")
+    _run(folder, "-m", "dpaudit", *picture.command.split())
+    if (folder / "page.svg").exists():
+        (folder / "page.html").write_text(f"{DARK_FIGURE}<img width=720 src=page.svg>", "utf-8")
+    return folder / "page.html"
+
+
+def _run(folder: Path, *words: str) -> None:
+    ended = subprocess.run([sys.executable, *words], cwd=folder, check=False)  # noqa: S603
+    if ended.returncode not in (0, 1):
+        raise SystemExit(f"{' '.join(words)}: exit code {ended.returncode}")
 
 
 def _chromium() -> webdriver.Chrome:
@@ -58,16 +109,20 @@ def _chromium() -> webdriver.Chrome:
     return webdriver.Chrome(options=options, service=Service(str(programs[1])))
 
 
-def _picture(driver: webdriver.Chrome, page: Path, theme: str) -> Path:
-    metrics = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1.5, "mobile": False}
+def _screenshot(driver: webdriver.Chrome, page: Path, picture: Picture, theme: str) -> bytes:
+    metrics = {"width": picture.width, "height": 900, "deviceScaleFactor": SCALE, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     feature = {"name": "prefers-color-scheme", "value": theme}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
     driver.get(page.as_uri())
-    driver.execute_script("document.querySelector('details').scrollIntoView({behavior: 'instant'})")
-    path = page.with_name(f"{theme}.png")
-    driver.save_screenshot(str(path))
-    return path
+    box = driver.execute_script(
+        "const box = document.querySelector(arguments[0]).getBoundingClientRect();"
+        "return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height}",
+        picture.selector,
+    )
+    clip = {**box, "height": picture.height or box["height"], "scale": 1}
+    settings = {"clip": clip, "captureBeyondViewport": True}
+    return base64.b64decode(driver.execute_cdp_cmd("Page.captureScreenshot", settings)["data"])
 
 
 if __name__ == "__main__":

@@ -502,7 +502,7 @@ class AuditResult:
 
     @property
     def refuted(self) -> bool:
-        """Whether the draws refute the claim: the verdict is VIOLATION."""
+        """Whether the draws refute the claim, so that the verdict is VIOLATION."""
         return self.verdict is Verdict.VIOLATION
 
     @property

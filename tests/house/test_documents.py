@@ -27,14 +27,28 @@ def test_readme_has_blocks() -> None:
     assert "python" in kinds
 
 
-def test_every_guide_is_in_one_group_of_the_index() -> None:
-    index = (ROOT / "docs" / "index.md").read_text("utf-8")
-    parts = re.split(r"^## (.*)$", index, flags=re.MULTILINE)[1:]
-    groups = {
-        title: re.findall(r"\(guides/(\S+)\.md\)", links)
-        for title, links in zip(parts[::2], parts[1::2], strict=True)
-    }
-    named = {title: guides for title, guides in groups.items() if guides}
-    assert len(named) == 4
-    listed = [guide for guides in named.values() for guide in guides]
-    assert sorted(listed) == sorted(path.stem for path in (ROOT / "docs" / "guides").glob("*.md"))
+def test_every_page_is_listed_once() -> None:
+    docs = ROOT / "docs"
+    listed = re.findall(
+        r"^- \[[^]]+\]\((\S+\.md)\)", (docs / "contents.md").read_text("utf-8"), re.MULTILINE
+    )
+    pages = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
+    of_other_folders = {page.stem for page in map(Path, listed) if page.parts[0] == ".."}
+    assert len(listed) == len(set(listed))
+    own = {page for page in listed if not page.startswith("..")}
+    shown = {"architecture.md", "changelog.md", "contributing.md", "measurements.md", "tests.md"}
+    assert pages - own == {"contents.md", "index.md"} | shown
+    assert len(of_other_folders) == len(shown)
+
+
+def test_the_landing_page_has_at_most_twelve_links() -> None:
+    assert 8 <= len(re.findall(r"\]\(", (ROOT / "docs" / "index.md").read_text("utf-8"))) <= 12
+
+
+def test_every_picture_is_small_and_has_both_themes() -> None:
+    pictures = sorted((ROOT / "docs" / "pictures").glob("*.png"))
+    names = {path.stem.rpartition("-")[0] for path in pictures}
+    assert [path.stem for path in pictures] == [
+        f"{name}-{theme}" for name in sorted(names) for theme in ("dark", "light")
+    ]
+    assert max(path.stat().st_size for path in pictures) < 120_000
