@@ -446,11 +446,22 @@ def _run(
     search: PairSearch | None = None,
 ) -> AuditResult:
     """Run an audit or a search with the keyword arguments of `audit`, and return its result."""
-    mechanism = arguments["mechanism"]
-    claim = stated_claim(arguments["claim"], _numbers(arguments))
     on_progress = arguments["on_progress"]
     if on_progress is not None and not callable(on_progress):
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
+    spec = spec_of(arguments, pairs, search)
+    with notebook_bar() as bar:
+        return run_audit(spec, on_progress or bar)
+
+
+def spec_of(
+    arguments: Mapping[str, Any],
+    pairs: tuple[NeighbouringPair, ...],
+    search: PairSearch | None = None,
+) -> AuditSpec:
+    """Return the audit for keyword arguments of `audit`."""
+    mechanism = arguments["mechanism"]
+    claim = stated_claim(arguments["claim"], _numbers(arguments))
     if arguments["time"] is not None and not isinstance(arguments["samples"], DefaultSamples):
         raise UsageError(*TWO_BUDGETS, code="options-conflict")
     names = [name for name in arguments if name in OPTIONS and name not in _OBJECTS]
@@ -465,7 +476,7 @@ def _run(
         OPTIONS["from"].read(claim)
         claim, source = library_claim(target, pairs, parse_adjacency(options["adjacency"]))
     records = records_of(options)
-    spec = AuditSpec(
+    return AuditSpec(
         name=options["name"] or target.name,
         claim=claim,
         claimed_by=source,
@@ -478,8 +489,6 @@ def _run(
         requirements=records.requirements,
         journaling=records.journaling,
     )
-    with notebook_bar() as bar:
-        return run_audit(spec, on_progress or bar)
 
 
 def _target(

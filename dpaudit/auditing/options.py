@@ -75,6 +75,9 @@ class DefaultSamples(int):
         samples.seconds = seconds
         return samples
 
+    def __reduce__(self) -> tuple[type[DefaultSamples], tuple[int, float]]:
+        return type(self), (int(self), self.seconds)
+
 
 class DrawnSeed(int):
     """A seed drawn at random for `seed: random`; a continued journal replaces it by its own."""

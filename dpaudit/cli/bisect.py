@@ -19,7 +19,7 @@ from dpaudit.cli.flags import (
     given_settings,
     some_flags,
 )
-from dpaudit.cli.saving import STDOUT, check_writable, write_whole
+from dpaudit.cli.saving import outputs_of, write_outputs
 from dpaudit.cli.signals import heeded
 from dpaudit.cli.streams import set_apart
 from dpaudit.config.building import build_spec
@@ -27,7 +27,7 @@ from dpaudit.errors import UsageError
 from dpaudit.import_path import check_file, split
 from dpaudit.releases.bisecting import ReleaseResult, bisected
 from dpaudit.releases.environments import Environments, NotInstallable, releases
-from dpaudit.wording import did_you_mean, visible
+from dpaudit.wording import visible
 
 _CALL = ("params", "init", "call", "factory", "batch_arg", "data_arg", "rng_arg", "as")
 _CLAIM = tuple(
@@ -120,7 +120,7 @@ def bisect(
     check_target(target, "; a search for releases takes one import path")
     check_file(split(target)[0])
     check_complete(settings, ("d1", "d2"), "a bisection", f"dpaudit bisect {target} {_EXAMPLE}")
-    outputs = _outputs(json, report)
+    outputs = outputs_of(json, report, ("text", "json", "markdown", "html"))
     python = settings.pop("python", sys.executable)
     # Checks the settings before any release is installed.
     build_spec({"mechanism": target, "python": sys.executable, **settings})
@@ -147,34 +147,11 @@ def bisect(
             raise UsageError(why, code="release-not-installable") from None
     from dpaudit.reports.bisection_report import FORMATS
 
-    texts = {name: FORMATS[name](result) for name in {"text", *(kind for kind, _ in outputs)}}
-    for kind, file in outputs:
-        if file != STDOUT:
-            write_whole(Path(file), texts[kind])
-    shown = [kind for kind, file in outputs if file == STDOUT]
-    click.echo(texts["text"], nl=False, err=bool(shown), file=None if shown else stdout)
-    for kind in shown:
-        click.echo(texts[kind], nl=False, file=stdout)
+    write_outputs(outputs, lambda kind: FORMATS[kind](result), stdout)
     answers = {release_result.answer for release_result in result.tested}
     if "refuted" in answers:
         return exit_codes.VIOLATION
     return exit_codes.UNDERPOWERED if answers == {"cannot tell"} else exit_codes.NOTHING_FOUND
-
-
-def _outputs(json: str | None, report: list[str]) -> list[tuple[str, str]]:
-    """Return (format, file) for each value of --json and --report."""
-    known = ("text", "json", "markdown", "html")
-    outputs = [] if json is None else [("json", json)]
-    for text in report:
-        kind, colon, file = text.partition(":")
-        if kind not in known:
-            why = f"--report {text!r} is not known; known: {', '.join(known)}."
-            raise UsageError(why + did_you_mean(kind, known), code="option-invalid")
-        outputs.append((kind, file if colon else STDOUT))
-    for _, file in outputs:
-        if file != STDOUT:
-            check_writable(file)
-    return outputs
 
 
 def _say(result: ReleaseResult) -> None:

@@ -25,6 +25,10 @@ COMMANDS = {
         "dpaudit.cli.sensitivity:sensitivity",
         "Search for a larger sensitivity than claimed.",
     ),
+    "mutate": (
+        "dpaudit.cli.mutate:mutate",
+        "Count the planted bugs that the audits of a file notice.",
+    ),
     "bisect": ("dpaudit.cli.bisect:bisect", "Find the releases of a package that leak."),
     "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
     "report": ("dpaudit.cli.report:report", "Recheck and show saved results."),

@@ -16,6 +16,7 @@ import click
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.formats import FORMATS, Format, parse_report
+from dpaudit.wording import did_you_mean
 
 STDOUT = "-"
 # Environment variable in which GitHub Actions names the file for the summary of a step.
@@ -158,6 +159,44 @@ def show_and_save(
     click.echo(report, nl=False, file=None if is_shown else stdout, err=is_shown)
     if is_shown:
         click.echo(_bytes(record()), nl=False, file=stdout)
+
+
+def outputs_of(
+    json: str | None, reports: Sequence[str], known: Collection[str]
+) -> list[tuple[str, str]]:
+    """Return (format, file) for each value of --json and --report of a command that is no audit.
+
+    known: names of the formats of the command.
+
+    Raises UsageError for another format, and for a file that cannot be written.
+    """
+    outputs = [] if json is None else [("json", json)]
+    for text in reports:
+        kind, colon, file = text.partition(":")
+        if kind not in known:
+            why = f"--report {text!r} is not known; known: {', '.join(known)}."
+            raise UsageError(why + did_you_mean(kind, known), code="option-invalid")
+        outputs.append((kind, file if colon else STDOUT))
+    for _, file in outputs:
+        if file != STDOUT:
+            check_writable(file)
+    return [(kind, f if f == STDOUT else str(Path(f).absolute())) for kind, f in outputs]
+
+
+def write_outputs(
+    outputs: Sequence[tuple[str, str]], text_of: Callable[[str], str], stdout: TextIO
+) -> None:
+    """Print the text report, and write the reports that `outputs_of` returned.
+
+    text_of: returns the report in a format.
+    """
+    for kind, file in outputs:
+        if file != STDOUT:
+            write_whole(Path(file), text_of(kind))
+    shown = [kind for kind, file in outputs if file == STDOUT]
+    click.echo(text_of("text"), nl=False, err=bool(shown), file=None if shown else stdout)
+    for kind in shown:
+        click.echo(text_of(kind), nl=False, file=stdout)
 
 
 def add_at_end(path: Path, text: str) -> None:

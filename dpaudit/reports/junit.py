@@ -24,12 +24,12 @@ from dpaudit.wording import visible
 
 def entry(result: AuditResult) -> ElementTree.Element:
     """Return the test suite of one audit. It contains one test case."""
-    suite = _suite(visible(result.name), f"{result.seconds:.3f}")
+    suite = new_suite(visible(result.name), f"{result.seconds:.3f}")
     properties = ElementTree.SubElement(suite, "properties")
     where = attributes(result)
     for name, value in {**_figures(result), **where}.items():
         ElementTree.SubElement(properties, "property", name=name, value=visible(value))
-    case = _case(suite, visible(result.target))
+    case = new_case(suite, visible(result.target))
     report = visible(render(result))
     if where:
         suite.set("file", visible(where["file"]))
@@ -52,8 +52,8 @@ def document(
     words = unended(len(suites), planned, not_run)
     suites = [*suites, *map(_skipped, not_run)]
     if words:
-        suite = _suite("the run", "0.000")
-        ElementTree.SubElement(_case(suite, "dpaudit"), "error", message=words, type="ERROR")
+        suite = new_suite("the run", "0.000")
+        ElementTree.SubElement(new_case(suite, "dpaudit"), "error", message=words, type="ERROR")
         suites = [*suites, suite]
     root = ElementTree.Element("testsuites", {"name": "dpaudit", **_counts(suites)})
     for suite in _with_unique_names(suites):
@@ -66,18 +66,20 @@ def document(
 
 def _skipped(name: str) -> ElementTree.Element:
     """Return the test suite of an audit that was not run."""
-    suite = _suite(visible(name), "0.000")
+    suite = new_suite(visible(name), "0.000")
     message = "not run: a failure stopped the run (-x, --maxfail)"
-    ElementTree.SubElement(_case(suite, "dpaudit"), "skipped", message=message)
+    ElementTree.SubElement(new_case(suite, "dpaudit"), "skipped", message=message)
     suite.set("skipped", "1")
     return suite
 
 
-def _suite(name: str, time: str) -> ElementTree.Element:
+def new_suite(name: str, time: str) -> ElementTree.Element:
+    """Return an empty test suite. time: its seconds."""
     return ElementTree.Element("testsuite", name=name, time=time)
 
 
-def _case(suite: ElementTree.Element, classname: str) -> ElementTree.Element:
+def new_case(suite: ElementTree.Element, classname: str) -> ElementTree.Element:
+    """Return the test case of a suite, which is added to it and has its name."""
     return ElementTree.SubElement(suite, "testcase", {**suite.attrib, "classname": classname})
 
 

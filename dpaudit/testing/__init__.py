@@ -1,4 +1,5 @@
-"""Check privacy claims in tests: `assert_private`, `assert_violates`, and a plugin for pytest.
+"""Check privacy claims in tests: `assert_private`, `assert_violates`, `assert_kills`, and a plugin
+for pytest.
 
 Importing this package imports no other module, since pytest imports it at every start.
 """
@@ -12,8 +13,9 @@ if TYPE_CHECKING:
     from dpaudit.testing.assertions import AuditWarning as AuditWarning
     from dpaudit.testing.assertions import assert_private as assert_private
     from dpaudit.testing.assertions import assert_violates as assert_violates
+    from dpaudit.testing.kills import assert_kills as assert_kills
 
-__all__ = ["AuditWarning", "assert_private", "assert_violates"]
+__all__ = ["AuditWarning", "assert_kills", "assert_private", "assert_violates"]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,6 +23,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from dpaudit.testing import assertions
 
+    if name == "assert_kills":  # plants bugs, which few tests do
+        from dpaudit.testing.kills import assert_kills
+
+        return assert_kills
     return getattr(assertions, name)
 
 

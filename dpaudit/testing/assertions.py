@@ -227,7 +227,7 @@ def _audited(
     session = current()
     if session.test is not None:
         _check_marked(session.test.options)
-    keywords, claim = _parted(claim, options)
+    keywords, claim = parted(claim, options)
     keywords = session.options(keywords)
     if session.test is not None:
         keywords.setdefault("name", session.test.name())
@@ -255,7 +255,7 @@ def _check_marked(options: Mapping[str, Any]) -> None:
             )
 
 
-def _parted(
+def parted(
     claim: PrivacyClaim | None, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], PrivacyClaim]:
     """Return (options of the audit, claim); without `claim`, numbers such as epsilon make it."""

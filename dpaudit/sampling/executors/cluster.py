@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from unittest.mock import patch
 from dpaudit.errors import UsageError
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.sampling.executors import Setup
-from dpaudit.sampling.executors.pools import Pool, Recipe, forget
+from dpaudit.sampling.executors.pools import Done, Pool, Recipe, forget
 from dpaudit.wording import install_command
 
 # _TO_CONNECT: longest wait for a scheduler, in Dask's notation.
-# _COUNTED: seconds between two requests for the number of workers, which may change.
+# _COUNTED: seconds between two requests for the number of workers, which may change, and between
+# two looks whether the scheduler is lost.
 _TO_CONNECT, _COUNTED = "10 s", 2.0
 # Environment variables that limit the threads of numeric libraries. They are set to 1 in each
 # worker of a local cluster, since the workers share the cores.
@@ -82,6 +84,14 @@ class DaskPool(Pool):
             with suppress(OSError):  # the scheduler is lost, as the next result reports
                 self.workers = max(1, len(self._client.nthreads()))
         return super().bundles_in_flight()
+
+    def result(self, future: Future[Any]) -> Done:
+        """Wait for the results of a bundle. A task that Dask took while it lost the scheduler has
+        no result, ever: once the client is closed, it counts as cancelled."""
+        while not wait([future], _COUNTED).done:
+            if self._client.status == "closed":
+                raise CancelledError("the scheduler is lost")
+        return super().result(future)
 
     def close(self, *, in_order: bool) -> None:
         with self._stack:

@@ -9,9 +9,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,6 +173,17 @@ def test_a_scheduler_that_is_lost_is_named(cluster: Cluster) -> None:
     lost = audited(executor=f"dask://{cluster.file}", on_progress=kill_it)
     assert lost.error_code == "workers-lost"
     assert "is gone" in str(lost.error)
+
+
+def test_a_task_that_is_lost_with_the_scheduler_has_no_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Dask never ends a task that its client took while it connected again in vain."""
+    monkeypatch.setattr(dask_cluster, "_COUNTED", 0.01)
+    pool = object.__new__(dask_cluster.DaskPool)
+    pool._client = SimpleNamespace(status="closed")
+    with pytest.raises(CancelledError):
+        pool.result(Future())
 
 
 def test_a_local_cluster_is_made_beside_another_one_and_ended(

@@ -1,0 +1,268 @@
+"""Audits of an unchanged mechanism, and the same audits of a mutant. Run in a new interpreter each
+(planting.py), so that no module of the one is loaded in the other."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.ledger import PROBING
+from dpaudit.auditing.options import MIN_SAMPLES
+from dpaudit.auditing.planning import draws_for_leak
+from dpaudit.auditing.source import sampler_maker
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.traced import Trace
+from dpaudit.claims import ProfilePoint
+from dpaudit.errors import DpauditError, UsageError
+from dpaudit.mutating.mutants import Reach
+from dpaudit.mutating.spaces import space_of
+from dpaudit.sampling.chunks import ToProbe
+from dpaudit.searching.pair_search import NeighbourSearch
+from dpaudit.stats.power import POWER
+from dpaudit.targets.target import (
+    ImportedTarget,
+    IsolatedTarget,
+    single_targets,
+    starts_a_program,
+)
+from dpaudit.tracing.mechanism_trace import trace_pair
+from dpaudit.tracing.runs.places import Followed
+
+Answer = Literal["killed", "missed", "not shown to be a leak", "invalid", "not run"]
+
+# Errors of an audit that say that its draws depend on each other.
+_DEPENDENT = ("draws-repeat", "draws-differ", "new-process-differs")
+# Draws of each pair from which it is seen which functions run.
+_WATCHED_DRAWS = 32
+_TRACE_SECONDS = 20.0
+# Share of the draws of an audit with which a search looks for a pair that shows a survivor.
+SEARCH_SHARE = 1 / 8
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """An audit of the unchanged mechanism.
+
+    spec: the audit as it is run on each mutant: its pairs, and one process.
+    left_out: why the audit judges no mutant; "" if it does.
+    reach: the user's code that it runs.
+    causes: kinds of the causes of leaks that a trace of its pairs finds.
+    exceeds: whether the traced costs of all lines together exceed the claim.
+    search: finds pairs, and finds no leak of the unchanged mechanism; None if there is none.
+    seconds: duration of the audit.
+    """
+
+    spec: AuditSpec
+    left_out: str = ""
+    reach: Reach = field(default_factory=Reach)
+    causes: frozenset[str] = frozenset()
+    exceeds: bool = False
+    search: NeighbourSearch | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the audits of a file say of a mutant.
+
+    Attributes
+    ----------
+    answer : {'killed', 'missed', 'not shown to be a leak', 'invalid', 'not run'}
+        Whether an audit killed the mutant, and what is known of a survivor.
+    audit : str
+        Name of the audit that killed the mutant, or whose pair or space shows the leak; "" if none.
+    why : str
+        What the trace or the search found, or the error.
+    point : ProfilePoint or None
+        The tested point (ε, δ) of the claim.
+    epsilon_lower : float
+        Lower bound for ε of the audit that killed the mutant, or of the pair that a search found;
+        0 without one.
+    draws : int or None
+        Number of draws with which the audit would kill the mutant in 9 of 10 runs; None if unknown.
+    pair : tuple of two inputs, or None
+        The pair that a search found and that refutes the claim.
+    """
+
+    answer: Answer
+    audit: str = ""
+    why: str = ""
+    point: ProfilePoint | None = None
+    epsilon_lower: float = 0.0
+    draws: int | None = None
+    pair: tuple[Any, Any] | None = None
+
+
+def baseline(spec: AuditSpec) -> Baseline:
+    """Audit the unchanged mechanism, and see which code runs."""
+    try:
+        return _baseline(spec)
+    except DpauditError as error:
+        return Baseline(spec, f"without a bug: {error}")
+
+
+def _baseline(spec: AuditSpec) -> Baseline:
+    if spec.requirements.expect == "violation":
+        return Baseline(spec, "it expects a violation")
+    if starts_a_program(spec.target):
+        return Baseline(spec, "its mechanism runs in another interpreter or program")
+    reach = _reach(spec) if spec.pairs else None
+    result = run_audit(spec)
+    if result.verdict is not Verdict.NO_VIOLATION_FOUND:
+        return Baseline(spec, f"without a bug: {result.error or result.verdict.value}")
+    if not result.certificates:
+        return Baseline(spec, "it makes no draws")
+    spec = _with_pairs(spec, result)
+    reach = reach or _reach(spec)
+    if not reach.functions:
+        return Baseline(spec, "it runs no code of yours that can be read")
+    traces = [trace for trace in _traces(spec) if trace is not None]
+    causes = frozenset(cause.kind for trace in traces for cause in trace.causes)
+    exceeds = len(traces) < len(spec.pairs) or any(trace.exceeds for trace in traces)
+    search = next(filter(None, (_harmless(spec, s) for s in space_of(spec))), None)
+    return Baseline(spec, "", reach, causes, exceeds, search, result.seconds)
+
+
+def _with_pairs(spec: AuditSpec, result: AuditResult) -> AuditSpec:
+    """Return an audit with the pairs and the number of draws that its first run has chosen."""
+    pairs = spec.pairs
+    if result.searched is not None and isinstance(spec.search, NeighbourSearch):
+        pairs = tuple(spec.search.pair(d1, d2) for d1, d2 in result.searched.found)
+    samples = max(certificate.evidence.budget for certificate in result.certificates)
+    return replace(spec, pairs=pairs, sampling=replace(spec.sampling, samples=samples, time=None))
+
+
+def _reach(spec: AuditSpec) -> Reach:
+    """Return the user's code that a few draws run, and that makes the mechanism."""
+    here = replace(spec, target=_here(spec.target))
+    with _seen() as codes, closing(sampler_maker(here)()) as sampler:
+        for number in range(len(spec.pairs)):
+            sampler.probe(ToProbe((number, PROBING, 0), _WATCHED_DRAWS))
+    followed = Followed((), (), baseline.__code__)
+    # Generated code has other names, "" or "<string>", in place of a file.
+    files = {code.co_filename for code in codes if Path(code.co_filename).is_file()}
+    own_code = [
+        code for code in codes if code.co_filename in files and followed.owns(code.co_filename)
+    ]
+    names = {name for code in own_code for name in code.co_names}
+    parts = [t for t in single_targets(here.target) if isinstance(t, ImportedTarget)]
+    names |= {part.path.rpartition(":")[2].partition(".")[0] for part in parts}
+    functions = {
+        (code.co_filename, code.co_firstlineno) for code in own_code if code.co_name != "<module>"
+    }
+    return Reach(frozenset(functions), frozenset(names))
+
+
+def _here(target: Any) -> Any:
+    return target.target if isinstance(target, IsolatedTarget) else target
+
+
+@contextmanager
+def _seen() -> Iterator[set[Any]]:
+    """Within the `with` block, collect the code of all functions of Python that run."""
+    codes: set[Any] = set()
+    earlier = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: codes.add(frame.f_code) if event == "call" else None)
+    try:
+        yield codes
+    finally:
+        sys.setprofile(earlier)
+
+
+def _traces(spec: AuditSpec) -> Iterator[Trace | None]:
+    """Yield the trace of each pair; None for a pair that cannot be traced."""
+    for pair in spec.pairs:
+        trace = None
+        with suppress(DpauditError):
+            trace = trace_pair(spec.target, pair.d1, pair.d2, spec.claim, seconds=_TRACE_SECONDS)
+        yield trace
+
+
+def _harmless(spec: AuditSpec, search: NeighbourSearch) -> NeighbourSearch | None:
+    """Return the search if it finds no leak of the unchanged mechanism."""
+    with suppress(DpauditError):
+        return None if run_audit(_searching(spec, search)).is_refuted_alone else search
+    return None
+
+
+def _searching(spec: AuditSpec, search: NeighbourSearch) -> AuditSpec:
+    samples = max(MIN_SAMPLES, int(SEARCH_SHARE * spec.sampling.samples))
+    sampling = replace(spec.sampling, samples=samples)
+    return replace(spec, pairs=(), search=search, sampling=sampling, no_trace=True)
+
+
+def judgement(baselines: Sequence[Baseline]) -> Judgement:
+    """Run the audits on the mechanism as it is in this process, with a planted bug."""
+    survived: list[tuple[Baseline, AuditResult]] = []
+    error = ""
+    for base in baselines:
+        try:
+            result = run_audit(base.spec)
+        except DpauditError as raised:
+            error = error or str(raised)
+            continue
+        is_dependent = result.error_code in _DEPENDENT
+        if result.is_refuted_alone or is_dependent:
+            why = (result.error or "").partition(". ")[0]
+            lower = 0.0 if is_dependent else result.epsilon_lower
+            return Judgement("killed", base.spec.name, why, result.point, lower)
+        if result.error is None:
+            survived.append((base, result))
+        error = error or result.error or ""
+    if not survived:
+        return Judgement("invalid", why=error)
+    traced = next(filter(None, (_by_trace(base, result) for base, result in survived)), None)
+    if traced is not None and traced.draws is not None:
+        return traced
+    searched = next(filter(None, (_by_search(base) for base, _ in survived)), None)
+    return searched or traced or Judgement("not shown to be a leak")
+
+
+def _by_trace(base: Baseline, result: AuditResult) -> Judgement | None:
+    """Return the judgement if a trace of a pair shows that the mutant leaks more than is claimed.
+
+    A cause that the trace also finds without the bug counts for nothing.
+    """
+    for trace, certificate in zip(_traces(base.spec), result.certificates, strict=True):
+        if trace is None:
+            continue
+        known = {*base.causes, *(["sum"] if base.exceeds else [])}
+        leaks = [f for f in trace.findings if (f.is_cause or f.kind == "sum")]
+        for leak in (leak for leak in leaks if leak.kind not in known):
+            draws = _draws(certificate, leak.cost)
+            return Judgement("missed", base.spec.name, leak.words, certificate.point, draws=draws)
+    return None
+
+
+def _draws(certificate: Certificate, cost: float | None) -> int | None:
+    """Return how many draws would refute the cost of a line; None if no larger number is known."""
+    epsilon = certificate.point.epsilon
+    if cost is None or not 0 < epsilon < cost < math.inf:
+        return None
+    with suppress(UsageError):  # no number is known
+        draws = draws_for_leak([certificate], cost / epsilon, POWER)
+        return draws if draws > certificate.draws else None
+    return None
+
+
+def _by_search(base: Baseline) -> Judgement | None:
+    """Return the judgement if a search finds a pair that refutes the claim."""
+    if base.search is None:
+        return None
+    with suppress(DpauditError):
+        result = run_audit(_searching(base.spec, base.search))
+        if result.is_refuted_alone and result.searched is not None:
+            # The last pair is the simplest one that the search found, if it leaks, too.
+            refuting = [n for n, certificate in enumerate(result.by_pair) if certificate.refuted]
+            certificate, pair = result.by_pair[refuting[-1]], result.searched.found[refuting[-1]]
+            point, lower = certificate.point, certificate.epsilon_lower
+            return Judgement("missed", base.spec.name, "", point, lower, pair=pair)
+    return None

@@ -1,0 +1,131 @@
+"""The syntax tree of a Python file, with the places in its text, so that parts can be replaced."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+Node = TypeVar("Node", bound=ast.expr | ast.stmt)
+
+
+class Edit(NamedTuple):
+    """A replacement of a part of a file.
+
+    node: the part that is replaced; if `is_before`, the statement before which `text` is inserted.
+    text: the new text.
+    """
+
+    node: ast.expr | ast.stmt
+    text: str
+    is_before: bool = False
+
+
+class Module:
+    """A Python file as text and as a syntax tree. Raises SyntaxError for text that is no Python."""
+
+    def __init__(self, text: str) -> None:
+        self.tree, self._text = ast.parse(text), text.encode()
+        # ast counts columns in bytes.
+        self._starts = [0]
+        for line in self._text.splitlines(keepends=True):
+            self._starts.append(self._starts[-1] + len(line))
+        self._parents = {
+            child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
+        }
+        self._imports = dict(self._imported())
+        self.defined = {
+            node.name
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        }
+
+    def _imported(self) -> Iterator[tuple[str, str]]:
+        """Yield (name in the file, full name) for what the file imports."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for name in node.names:
+                    full = name.name if name.asname else name.name.partition(".")[0]
+                    yield name.asname or full, full
+            elif isinstance(node, ast.ImportFrom):
+                for name in node.names:
+                    yield name.asname or name.name, f"{node.module or ''}.{name.name}"
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self._parents.get(node)
+
+    def nodes(self, kind: type[Node]) -> list[Node]:
+        """Return the expressions or statements of a kind in the order of the text."""
+        nodes = [node for node in ast.walk(self.tree) if isinstance(node, kind)]
+        return sorted(nodes, key=self._span)
+
+    def text_of(self, node: ast.AST) -> str:
+        start, end = self._span(node)
+        return self._text[start:end].decode()
+
+    def operand(self, node: ast.expr) -> str:
+        """Return an expression as a text that can be a factor: in parentheses if needed."""
+        is_simple = isinstance(node, ast.Name | ast.Constant | ast.Attribute | ast.Call)
+        return self.text_of(node) if is_simple else f"({self.text_of(node)})"
+
+    def _span(self, node: ast.AST) -> tuple[int, int]:
+        assert isinstance(node, ast.expr | ast.stmt)
+        end_line, end_column = node.end_lineno or 0, node.end_col_offset or 0
+        return (
+            self._starts[node.lineno - 1] + node.col_offset,
+            self._starts[end_line - 1] + end_column,
+        )
+
+    def full_name(self, node: ast.AST) -> str:
+        """Return the name of a function with the full name of an imported module, such as
+        `numpy.random.laplace`; `rng.laplace` for a method of a variable, and `.laplace` for a
+        method of any other value."""
+        if isinstance(node, ast.Name):
+            return self._imports.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            return f"{self.full_name(node.value)}.{node.attr}"
+        return ""
+
+    def last_name(self, node: ast.AST) -> str:
+        return self.full_name(node).rpartition(".")[2]
+
+    def name_in_file(self, package: str) -> str | None:
+        """Return the name that a package has in the file; None if the file does not import it."""
+        names = (name for name, full in self._imports.items() if full == package)
+        return next(names, None)
+
+    def function_of(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """Return the innermost function with a name that contains a node; None outside of all."""
+        around: ast.AST | None = node
+        while around is not None:
+            if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+                return around
+            around = self.parent(around)
+        return None
+
+    def is_decorator(self, node: ast.AST) -> bool:
+        """Return whether a node is a part of a decorator."""
+        around = self.parent(node)
+        while around is not None and node not in getattr(around, "decorator_list", ()):
+            node, around = around, self.parent(around)
+        return around is not None
+
+    def top_level(self, node: ast.AST) -> ast.AST:
+        """Return the statement of the module that contains a node."""
+        while (around := self.parent(node)) is not None and around is not self.tree:
+            node = around
+        return node
+
+    def edited(self, edits: Iterable[Edit]) -> str:
+        """Return the text of the file after some replacements, none within another."""
+        text = self._text
+        for edit in sorted(edits, key=lambda edit: self._span(edit.node), reverse=True):
+            start, end = self._span(edit.node)
+            new = edit.text
+            if edit.is_before:
+                # A statement in the line of its `def` has no line of its own to put another before.
+                before = text[:start].rpartition(b"\n")[2]
+                new = f"{new}; " if before.strip() else f"{new}\n{before.decode()}"
+                end = start
+            text = text[:start] + new.encode() + text[end:]
+        return text.decode()

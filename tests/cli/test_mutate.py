@@ -1,0 +1,121 @@
+"""`dpaudit mutate`: its exit codes, its reports, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.mutating.judging import Judgement
+from dpaudit.mutating.mutants import Mutant
+from dpaudit.mutating.scoring import Mutation
+
+AUDITS = """
+version: 1
+defaults: {d1: 0, d2: 1, claim: {epsilon: 1}}
+audits:
+  - {name: a, mechanism: "math:sqrt"}
+  - {name: b, mechanism: "math:cos"}
+"""
+MUTANT = Mutant("no-noise", "/m.py", 3, ("return x + noise",), ("return x",), "", ("a",))
+
+
+class Request:
+    """What the command asks for; `result` is what it gets."""
+
+    result = Mutation(((MUTANT, Judgement("killed", "a")), (MUTANT, Judgement("missed", "a"))))
+    names: Sequence[str] = ()
+    kinds: Collection[str] = ()
+    seconds = 0.0
+
+
+@pytest.fixture(autouse=True)
+def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Request:
+    request_ = Request()
+
+    def mutated(
+        specs: Sequence[AuditSpec],
+        kinds: Collection[str],
+        seconds: float,
+        on_step: Callable[[str], None],
+    ) -> Mutation:
+        request_.names, request_.kinds, request_.seconds = [s.name for s in specs], kinds, seconds
+        on_step("a step")
+        return request_.result
+
+    monkeypatch.setattr("dpaudit.mutating.scoring.mutated", mutated)
+    (tmp_path / "audits.yaml").write_text(AUDITS)
+    monkeypatch.chdir(tmp_path)
+    return request_
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [((), 0), (("--min-score", "0.5"), 0), (("--min-score", "0.51"), 1)]
+)
+def test_a_score_below_the_least_one_is_a_failure(
+    dpaudit: Any, words: tuple[str, ...], code: int
+) -> None:
+    result = dpaudit("mutate", "audits.yaml", *words)
+    assert result.exit_code == code
+    assert result.stdout.startswith("score 50 %")
+    assert result.stderr == "a step\n"
+
+
+def test_without_a_score_nothing_is_known(dpaudit: Any, request_: Request) -> None:
+    request_.result = Mutation(((MUTANT, Judgement("invalid")),))
+    result = dpaudit("mutate", "audits.yaml", "-q", "--min-score", "0")
+    assert (result.exit_code, result.stderr) == (4, "")
+    assert result.stdout == "no score: 1 planted bug, of which 1 invalid\n"
+
+
+def test_what_is_asked_for(dpaudit: Any, request_: Request) -> None:
+    words = ("-k", "b", "--kinds", "no-noise, fixed-seed", "--time", "2m")
+    assert dpaudit("mutate", "audits.yaml", *words).exit_code == 0
+    assert (request_.names, request_.kinds) == (["b"], ("no-noise", "fixed-seed"))
+    assert request_.seconds == 120.0
+    assert dpaudit("mutate", "math:sqrt", "--d1", 0, "--d2", 1, "--epsilon", 1).exit_code == 0
+    assert request_.names == ["sqrt"]
+    assert dpaudit("mutate", "audits.yaml", "-k", "c").exit_code == 5
+
+
+def test_reports_are_written_to_their_files(dpaudit: Any, tmp_path: Path) -> None:
+    files = ("--report", "html:m.html", "--report", "junit:m.xml", "--json", "-")
+    result = dpaudit("mutate", "audits.yaml", *files)
+    assert json.loads(result.stdout)["score"] == 0.5
+    assert "score 50 %" in result.stderr
+    assert (tmp_path / "m.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "m.xml").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "named"),
+    [
+        (("--kinds", "no-nois"), "option-invalid", "'no-noise'"),
+        (("--min-score", "80"), "option-invalid", "80"),
+        (("--time", "soon"), "option-invalid", "'soon'"),
+        (("--report", "pdf:x"), "option-invalid", "'pdf:x'"),
+        (("--json", "nowhere/m.json"), "cannot-write", "nowhere/m.json"),
+    ],
+)
+def test_requests_are_refused(
+    refused: Any, words: tuple[str, ...], expected: str, named: str
+) -> None:
+    code, line = refused("mutate", "audits.yaml", *words)
+    assert code == expected
+    assert named in line
+
+
+def test_a_mechanism_that_does_not_exist_is_refused(refused: Any) -> None:
+    pair = ("--d1", "0", "--d2", "1", "--epsilon", "1")
+    code, line = refused("mutate", "math:sqr", *pair)
+    assert code == "name-not-found"
+    assert "'sqrt'" in line
+
+
+def test_a_file_of_python_is_no_audit(refused: Any, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("")
+    assert refused("mutate", "m.py")[0] == "import-path-invalid"

@@ -1,0 +1,118 @@
+"""Judgements of planted bugs are true: bugs that leak are not called harmless, and what is
+harmless is not called a leak."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks.mutants import ROOT, audits, known
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.claims import PureDP
+from dpaudit.inputs.adjacency import Adjacency
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.mutating.judging import Baseline, baseline, judgement
+from dpaudit.mutating.scoring import mutated
+from dpaudit.mutating.spaces import space_of
+from dpaudit.targets.target import CallableTarget
+
+Array = NDArray[Any]
+
+
+@pytest.mark.parametrize(
+    ("file", "samples"),
+    [
+        ("configs/quickstart.yaml", 20_000),
+        # Too few draws to kill: traces and searches must tell.
+        ("configs/quickstart.yaml", 400),
+        ("configs/seeds/001-gaussian.yaml", 1_000),
+    ],
+)
+def test_no_bug_that_leaks_on_the_pair_is_called_harmless(file: str, samples: int) -> None:
+    specs = audits(ROOT / Path(file), samples)
+    bugs = list(known(mutated(specs), specs))
+    assert {bug.mutant.kind for bug in bugs if bug.excess >= 1.5} >= {"scale-halved", "no-noise"}
+    assert [bug for bug in bugs if bug.is_wrong] == []
+
+
+def test_the_number_of_draws_that_a_missed_bug_needs_kills_it() -> None:
+    file = ROOT / "configs" / "seeds" / "002-laplace.yaml"
+    missed = [
+        (mutant.audits[0], judgement.draws)
+        for mutant, judgement in mutated(audits(file, 300), ("scale-halved",)).judged
+        if judgement.answer == "missed"
+    ]
+    assert len(missed) == 1
+    for name, draws in missed:
+        assert draws is not None
+        assert draws > 300
+        specs = [spec for spec in audits(file, draws) if spec.name == name]
+        (bug,) = mutated(specs, ("scale-halved",)).judged
+        assert bug[1].answer == "killed"
+
+
+def spec_of(function: Callable[..., Any], d1: Any, d2: Any) -> AuditSpec:
+    spec = AuditSpec(
+        name="a",
+        target=CallableTarget(function=function),
+        pairs=(NeighbouringPair(d1, d2, Adjacency("add-remove")),),
+        claim=PureDP(1.0),
+        no_trace=True,
+    )
+    return replace(spec, sampling=replace(spec.sampling, samples=10_000))
+
+
+def noisy_max(rows: list[int], size: int, rng: np.random.Generator) -> Array:
+    """The index of the largest noisy count, which costs as much as one of the three noises."""
+    counts = [sum(row == value for row in rows) for value in range(3)]
+    return np.asarray(np.argmax(counts + rng.laplace(scale=1, size=(size, 3)), axis=1))
+
+
+def two_counts(rows: list[int], size: int, rng: np.random.Generator) -> Array:
+    """Two counts that move together, of which the sum is the claim."""
+    counts = np.array([len(rows), len(rows)])
+    return counts + rng.laplace(scale=2, size=(size, 2))
+
+
+def unclipped_sum(rows: list[float], size: int, rng: np.random.Generator) -> Array:
+    """Keeps its claim for records in [0, 1] alone."""
+    return np.asarray(sum(rows) + rng.laplace(scale=1, size=size))
+
+
+@pytest.mark.parametrize(
+    ("function", "d1", "d2"),
+    [(noisy_max, [0, 1, 2], [0, 1]), (two_counts, [1, 1], [1]), (unclipped_sum, [1, 0.5], [0.5])],
+)
+def test_a_mechanism_without_a_bug_is_not_shown_to_leak(
+    function: Callable[..., Any], d1: Any, d2: Any
+) -> None:
+    base = baseline(spec_of(function, d1, d2))
+    assert base.left_out == ""
+    assert judgement([base]).answer == "not shown to be a leak"
+
+
+def test_the_twin_that_forgets_what_a_trace_says_without_a_bug_sees_a_leak() -> None:
+    def noisy_values(rows: list[int], size: int, rng: np.random.Generator) -> Array:
+        """One of two noisy counts, of which a trace adds up the costs."""
+        first, second = (len(rows) + rng.laplace(scale=1, size=size) for _ in range(2))
+        return np.where(rng.random(size) < 0.5, first, second)
+
+    base = baseline(spec_of(noisy_values, [1, 1], [1]))
+    assert judgement([base]).answer == "not shown to be a leak"
+    forgetful = replace(base, causes=frozenset(), exceeds=False)
+    assert judgement([forgetful]).answer == "missed"
+
+
+def test_the_twin_that_searches_where_the_mechanism_leaks_without_a_bug_sees_a_leak() -> None:
+    spec = spec_of(unclipped_sum, [1, 0.5], [0.5])
+    wide, narrow = space_of(spec)
+    base = baseline(spec)
+    assert base.search == narrow
+    twin: Baseline = replace(base, search=wide)
+    assert judgement([twin]).answer == "missed"
