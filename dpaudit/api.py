@@ -72,6 +72,7 @@ class MoreOptions(ClaimNumbers, total=False):
     exact: bool
     bound: BoundMethod
     stop: Stop
+    certification_seed: int | None
     allow_underpowered: bool
     require_power: float | None
     require_rare: float | None
@@ -122,6 +123,7 @@ def audit(  # noqa: D417  # options without a text here are listed by section
     exact: bool = False,
     bound: BoundMethod = "game",
     stop: Stop = "auto",
+    certification_seed: int | None = None,
     python: str | None = None,
     isolate: bool = False,
     timeout: float | None = None,
@@ -190,7 +192,7 @@ def audit(  # noqa: D417  # options without a text here are listed by section
         "Claim" in docs/options.md. `guarantees` are the points (ε, δ) of a `PrivacyProfile`.
     batch_arg, data_arg, rng_arg, post_process, adjacency, repeat, on_error, range, exact
         "What to audit" in docs/options.md. `post_process` is a callable, `range` a sequence.
-    bound, stop
+    bound, stop, certification_seed
         "Budget" in docs/options.md.
     python, isolate, timeout, memory_limit, executor
         "Processes" in docs/options.md. `timeout` is in seconds, `memory_limit` in bytes; `executor`

@@ -99,7 +99,10 @@ def _audited(journal: Journal, on_progress: Notify | None, check: Check | None) 
         if check is None or not certificates:
             raise
         ending = Interrupted(tuple(certificates), pairs=len(source.spec.pairs))
-    return result_of(source, ending)
+    result = result_of(source, ending)
+    if source.spec.sampling.certification_seed is None or not ledgers:
+        return result
+    return replace(result, fresh=tuple(ledger.fresh_counts() for ledger in ledgers))
 
 
 def _audit_pairs(source: Source, ledgers: list[Ledger], certificates: list[Certificate]) -> None:

@@ -321,6 +321,25 @@ class RunOptions:
             more="guides/reports.md",
         ),
     ]
+    evidence: Annotated[
+        Words,
+        about_output(
+            "Add the counts of this night to the record in this file, and refute a claim by all "
+            "nights together.",
+            metavar="FILE",
+            more="guides/nightly.md",
+        ),
+    ]
+    alarm: Annotated[
+        Annotated[float, Meta(gt=0, lt=1)],
+        about_output(
+            "Alarm level of --evidence: the mean number of nights to a false alarm is at least 1 "
+            "divided by it.",
+            must="a number between 0 and 1, such as 1e-4",
+            metavar="LEVEL",
+            more="guides/nightly.md",
+        ),
+    ] = 1e-4
     pattern: Annotated[
         Words,
         about_output(

@@ -23,9 +23,10 @@ from dpaudit.certificates.evidence import (
     FrozenRule,
     Stage,
 )
+from dpaudit.certificates.result import FreshCounts
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import FreshDraws, SelectionDraws, Tally
+from dpaudit.draws import FreshDraws, IntArray, SelectionDraws, Tally
 from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.sampling.chunks import Failures, Head, LevelCounts, Measure, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Drawer
@@ -94,6 +95,7 @@ class Ledger:
         self.failures = Failures()
         self.warnings: list[str] = []
         self.spent = 0
+        self._guesses: IntArray | None = None  # of the main rule, by level; None before the freeze
         self.refuted_after: int | None = None
         self.checkpoint: Checkpoint | None = None
 
@@ -234,8 +236,12 @@ class Ledger:
         if is_bet_on and self.divergences is not None:
             measure = replace(measure, others=(*measure.others, *self.divergences.counters))
         stream, block = (self.number, _STREAMS[stage]), self.plan.limits.block
+        fresh = self.spec.sampling.certification_seed
+        seed = () if stage == "learning" or fresh is None else (fresh,)
+        if stage == "certification":
+            self._guesses = measure.portfolio.guesses
         chunks = (
-            ToCount((*stream, index), size, measure, block)
+            ToCount((*stream, index, *seed), size, measure, block)
             for index, size in enumerate(sizes, first)
         )
         for counts in self.drawer(chunks):
@@ -269,6 +275,17 @@ class Ledger:
         room = self.plan.budget - self.spent - future_draws
         has_room = self.ends_by_bets or room >= self.plan.limits.confirming
         return has_room and not self.spec.sampling.full
+
+    def fresh_counts(self) -> FreshCounts:
+        """Return the guesses of the main rule on the certifying draws, up to the last whole
+        block."""
+        if self._guesses is None or self.checkpoint is None:
+            return FreshCounts(0, 0, 0, False, self.point)
+        blocks = self.blocks[: self.checkpoint.blocks]
+        tallies = (block.tally for block in blocks if block.stage == "certification")
+        game = sum(tallies, Tally.empty(len(self._guesses))).game(self._guesses)
+        none = game.draws - game.correct - game.wrong
+        return FreshCounts(game.correct, game.wrong, none, game.two_guesses, self.point)
 
     def evidence(self) -> Evidence:
         """Return what the bets show up to the last whole block, without an exact test. Raise

@@ -138,6 +138,16 @@ class Sampling:
             file=int | str,
         ),
     ] = 0
+    certification_seed: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        about_budget(
+            "A seed for the draws that certify, in place of --seed. --evidence draws a new one for "
+            "each night.",
+            must="a whole number, at least 0",
+            metavar="NUMBER",
+            more="guides/nightly.md",
+        ),
+    ] = None
     workers: Annotated[
         Annotated[int, Meta(ge=1)] | Literal["auto"],
         about_processes(

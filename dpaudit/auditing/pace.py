@@ -65,7 +65,7 @@ def _with_chosen_end(spec: AuditSpec, seconds: float) -> AuditSpec:
         return spec
     end: Stop = "bets" if seconds > SLOW_DRAW else "confirmed"
     # If draws are faster than a fifth of `SLOW_DRAW`, every rerun chooses "confirmed".
-    origin = _stated(spec.origin, "stop", end) if seconds > SLOW_DRAW / 5 else spec.origin
+    origin = with_stated(spec.origin, "stop", end) if seconds > SLOW_DRAW / 5 else spec.origin
     return replace(spec, sampling=replace(sampling, stop=end), origin=origin)
 
 
@@ -101,7 +101,7 @@ def _duration(action: Callable[[], object]) -> float:
     return max(clock() - start, 1e-9)
 
 
-def _stated(origin: Origin, option: str, value: object) -> Origin:
+def with_stated(origin: Origin, option: str, value: object) -> Origin:
     """Return the origin of an audit whose request and command state the value of an option."""
     request, command = origin.request, origin.command
     if request is not None and isinstance(settings := request.get("settings"), Mapping):
@@ -145,7 +145,7 @@ def with_chosen_samples(spec: AuditSpec, rate: float) -> AuditSpec:
     )
     samples = min(max(affordable, needed, MIN_SAMPLES), int(limit))
     note = "" if samples == limit else _reason(spec, samples, rate, is_needed=needed > affordable)
-    origin = replace(_stated(spec.origin, "samples", samples), pace=note)
+    origin = replace(with_stated(spec.origin, "samples", samples), pace=note)
     return replace(spec, sampling=replace(spec.sampling, samples=samples), origin=origin)
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from dpaudit.certificates.canary_certificate import OneRunCertificate
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
@@ -222,6 +222,77 @@ class Searched:
     more_beyond: tuple[Leader, ...] = ()
     unsettled: tuple[tuple[Any, Any], ...] = ()
     unsettled_upper: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FreshCounts:
+    """The guesses of the main rule of a pair on draws with a seed of their own.
+
+    Attributes
+    ----------
+    right, wrong, none : int
+        Numbers of draws with a right, a wrong and no guess. The rule was fixed before them.
+    two_guesses : bool
+        Whether the rule can guess both inputs (h = 1 in docs/method.md), or only one (h = ½).
+    point : ProfilePoint
+        The point of the claim for which the rule was learned.
+    """
+
+    right: Annotated[int, Meta(ge=0)]
+    wrong: Annotated[int, Meta(ge=0)]
+    none: Annotated[int, Meta(ge=0)]
+    two_guesses: bool
+    point: ProfilePoint
+
+    @property
+    def draws(self) -> int:
+        """Number of draws."""
+        return self.right + self.wrong + self.none
+
+
+@dataclass(frozen=True, slots=True)
+class LikelyFirst:
+    """The night on which a leak that raised an alarm began most likely.
+
+    Attributes
+    ----------
+    time : str
+        When the audit of that night ended, in UTC.
+    code : str
+        The commit of the mechanism, or the digest of its source.
+    versions : mapping of str to str
+        The versions of packages in that night.
+    """
+
+    time: str
+    code: str
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Nights:
+    """The evidence of an audit over several nights (docs/method.md §15).
+
+    Attributes
+    ----------
+    count : int
+        Number of nights in the record, with this one.
+    since_alarm : int
+        Number of these nights since the last alarm.
+    evidence : float
+        M_t after this night. While the claim holds, the mean number of nights until it reaches
+        1 / level is at least 1 / level.
+    level : float
+        The alarm level, in (0, 1).
+    first : LikelyFirst or None
+        The likely first night of the leak; None without an alarm.
+    """
+
+    count: int
+    since_alarm: int
+    evidence: float
+    level: float
+    first: LikelyFirst | None = None
 
 
 AnyCertificate = Certificate | ExactCertificate | OneRunCertificate
@@ -455,13 +526,18 @@ class AuditResult:
     pace : str
         The number of draws that the audit chose by the speed of the mechanism, with the reason; ""
         if the user stated the number or the time, or if it is the largest default.
+    fresh : tuple of FreshCounts
+        For each pair, the guesses on the draws that certify, if these have a seed of their own;
+        else empty.
+    nights : Nights or None
+        The evidence over nights; None if no record keeps it. An alarm is a VIOLATION.
 
     Notes
     -----
     If the mechanism satisfies the claim on all pairs, the verdict is VIOLATION with probability at
-    most 1 - confidence (docs/method.md §4). In a family, at least one verdict is a false VIOLATION
-    with probability at most 1 - family.confidence. Audits with equal seeds are not independent
-    (§9).
+    most 1 - confidence (docs/method.md §4), apart from alarms over nights (§15). In a family, at
+    least one verdict is a false VIOLATION with probability at most 1 - family.confidence. Audits
+    with equal seeds are not independent (§9).
     """
 
     name: str
@@ -489,20 +565,29 @@ class AuditResult:
     strict: bool = False
     claimed_by: ClaimSource | None = None
     pace: str = ""
+    fresh: tuple[FreshCounts, ...] = ()
+    nights: Nights | None = None
 
     @property
     def verdict(self) -> Verdict:
         """The verdict, which is VIOLATION, NO_VIOLATION_FOUND or ERROR."""
         if isinstance(self.ending, Failed):
             return Verdict.ERROR
-        refuted = self.is_refuted_alone or (
-            self.family is not None and self.p_value <= self.family.level
-        )
+        is_alarm = self.nights is not None and self.nights.first is not None
+        refuted = is_alarm or self.is_refuted_tonight
         return Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND
 
     @property
+    def is_refuted_tonight(self) -> bool:
+        """Whether the draws of this run alone refute the claim, without those of other nights."""
+        if isinstance(self.ending, Failed):
+            return False
+        in_family = self.family is not None and self.p_value <= self.family.level
+        return self.is_refuted_alone or in_family
+
+    @property
     def refuted(self) -> bool:
-        """Whether the draws refute the claim, so that the verdict is VIOLATION."""
+        """Whether the draws refute the claim, alone or with those of other nights."""
         return self.verdict is Verdict.VIOLATION
 
     @property

@@ -98,6 +98,40 @@ jobs:
       - run: pytest test_privacy.py
         if: success() || failure()
 """
+NIGHTLY = Path(".github/workflows/privacy-nightly.yml")
+ATTRIBUTES = Path(".gitattributes")
+# Two branches that both add nights to the record are merged without a conflict.
+_UNION = "evidence.json merge=union\n"
+_NIGHTLY = """\
+# Adds up the evidence of all nights, and fails at an alarm.
+name: privacy, every night
+on:
+  schedule:
+    - cron: "17 3 * * *"
+  workflow_dispatch:
+permissions:
+  contents: write
+concurrency: privacy-nightly
+jobs:
+  audit:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v5
+      - uses: actions/setup-python@v6
+        with:
+          python-version: "{python}"
+      - run: pip install {requirement}
+{installs}      - run: dpaudit run audits.yaml --evidence evidence.json --report github
+      # A night counts however it ends: to leave some out would be a selection.
+      - if: always()
+        run: |
+          git config user.name "github-actions[bot]"
+          git config user.email "41898282+github-actions[bot]@users.noreply.github.com"
+          git add evidence.json
+          git diff --cached --quiet || git commit --message "Add a night to evidence.json"
+          git pull --rebase
+          git push
+"""
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -111,9 +145,15 @@ Examples:
 @click.argument("target", metavar="TARGET", shell_complete=complete_targets)
 @some_flags(*_CLAIM, *_TARGET, *_ROLES, "d1", "d2", "as", "adjacency", "samples")
 @option("--no-run", is_flag=True, section=USUAL, help="Write the files without running the audit.")
+@option(
+    "--nightly",
+    is_flag=True,
+    section=USUAL,
+    help="Also write a workflow that adds up the evidence of all nights.",
+)
 @some_flags("debug")
 @click.pass_context
-def init(ctx: click.Context, /, target: str, no_run: bool, **flags: Any) -> int:
+def init(ctx: click.Context, /, target: str, no_run: bool, nightly: bool, **flags: Any) -> int:
     """Write audits.yaml, test_privacy.py and a GitHub workflow for TARGET, and run the audit.
 
     TARGET is package.module:function or path/to/file.py:function. If audits.yaml and
@@ -128,7 +168,9 @@ def init(ctx: click.Context, /, target: str, no_run: bool, **flags: Any) -> int:
     spec = None if unfilled else _checked(settings)
     texts = {CONFIG: _with_audit(settings), TEST: _with_test(settings)}
     if not WORKFLOW.exists():
-        texts[WORKFLOW] = _workflow()
+        texts[WORKFLOW] = _workflow(_WORKFLOW)
+    if nightly:
+        texts |= _nightly()
     added = [path for path in texts if path.exists()]
     write_together({path: text.encode() for path, text in texts.items()})
     for path in texts:
@@ -358,14 +400,24 @@ _BARE = re.compile(r"[A-Za-z_][\w/.-]*(:[A-Za-z_][\w.]*)?", re.ASCII)
 _CONSTANTS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 
 
-def _workflow() -> str:
+def _nightly() -> dict[Path, str]:
+    """Return the workflow of every night, and the attribute of its record, unless they exist."""
+    texts = {} if NIGHTLY.exists() else {NIGHTLY: _workflow(_NIGHTLY)}
+    attributes = ATTRIBUTES.read_text("utf-8") if ATTRIBUTES.exists() else ""
+    if _UNION not in attributes:
+        attributes += "" if attributes.endswith("\n") or not attributes else "\n"
+        texts[ATTRIBUTES] = attributes + _UNION
+    return texts
+
+
+def _workflow(template: str) -> str:
     installs = [
         f"      - run: pip install {words}\n"
         for name, words in (("requirements.txt", "-r requirements.txt"), ("pyproject.toml", "."))
         if Path(name).is_file()
     ]
     python = ".".join(map(str, sys.version_info[:2]))
-    return _WORKFLOW.format(python=python, requirement=requirement(), installs="".join(installs))
+    return template.format(python=python, requirement=requirement(), installs="".join(installs))
 
 
 def requirement() -> str:

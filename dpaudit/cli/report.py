@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,9 @@ def differences(results: Sequence[AuditResult], planned: int, *, quiet: bool) ->
     repeated = list(results)
     with auditing() as requests:
         for index, spec in specs.items():
-            repeated[index] = run_one(spec, requests, spec.name, quiet=quiet)
+            again = run_one(spec, requests, spec.name, quiet=quiet)
+            # A repetition is not one more night.
+            repeated[index] = replace(again, nights=results[index].nights)
     if any(result.family is not None for result in results):
         from dpaudit.auditing.familywise import settled, unsettled
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dpaudit.auditing.familywise import is_open, settled
-from dpaudit.auditing.options import OPTIONS, DrawnSeed, Journaling
+from dpaudit.auditing.options import DEFAULTS, OPTIONS, DrawnSeed, Journaling
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Interrupted
 from dpaudit.cli import exit_codes
@@ -23,7 +23,7 @@ from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.messages import folded
-from dpaudit.cli.saving import Results, destinations
+from dpaudit.cli.saving import Results, check_writable, destinations
 from dpaudit.cli.streams import OutputError, set_apart
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import Project, here
@@ -61,6 +61,8 @@ def run(
     journal: str | None,
     resume: bool,
     familywise: bool,
+    evidence: str | None,
+    alarm: float | None,
     quiet: bool,
     verbose: int,
     **flags: Any,
@@ -79,6 +81,9 @@ def run(
     specs = _selected(requested, pattern)
     refuse_misread(ctx, specs)
     specs = journaled(specs, journal, resume, settings.get("seed"), project)
+    record = None if evidence is None else Path(evidence).absolute()
+    specs = specs if evidence is None else nightly(specs, Path(evidence))
+    level = _alarm_level(alarm, has_record=record is not None)
     inputs: list[str | Path] = [
         *targets,
         *(file for spec in requested for file in spec.origin.files),
@@ -93,6 +98,8 @@ def run(
     with auditing() as requests:
         debug, is_lone = ctx.meta.get(DEBUG, False), not _are_files(targets)
         outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=is_lone)
+        if record is not None:
+            outcomes = _with_nights(outcomes, specs, record, level)
         code = finished(outcomes, specs, printer, results, max_failures)
     if journal is None:
         forget(specs)
@@ -118,6 +125,14 @@ def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
             code="options-conflict",
         )
     return 1 if exitfirst else maxfail
+
+
+def _alarm_level(alarm: float | None, *, has_record: bool) -> float:
+    if alarm is not None and not has_record:
+        why = " is about a record of nights; give "
+        raise UsageError(Name("alarm"), why, Name("evidence"), " FILE too", code="option-missing")
+    level: float = DEFAULTS["alarm"] if alarm is None else OPTIONS["alarm"].read(alarm)
+    return level
 
 
 @auditor_errstate()
@@ -358,6 +373,30 @@ def journaled(
         journaled.append(replace(spec, sampling=sampling, journaling=journaling))
     check_free(journaled)
     return journaled
+
+
+def nightly(specs: Sequence[AuditSpec], record: Path) -> list[AuditSpec]:
+    """Return audits whose certifying draws have fresh seeds, for a record of nights. Raises
+    UsageError if the record cannot be read or written."""
+    from dpaudit.nights.record import read, with_fresh_seed
+
+    check_writable(record, [file for spec in specs for file in spec.origin.files])
+    read(record)
+    return list(map(with_fresh_seed, specs))
+
+
+def _with_nights(
+    outcomes: Iterable[tuple[AuditResult, int]],
+    specs: Sequence[AuditSpec],
+    record: Path,
+    level: float,
+) -> Iterator[tuple[AuditResult, int]]:
+    """Yield (result, exit code) with the evidence of all nights, as soon as an audit has ended."""
+    from dpaudit.nights.record import add
+
+    for (result, code), spec in zip(outcomes, specs, strict=False):
+        night = add(record, level, spec, result)
+        yield night, code if night is result else exit_codes.of_result(night)
 
 
 def forget(specs: Sequence[AuditSpec]) -> None:

@@ -31,7 +31,10 @@ from dpaudit.config.project import here
 
 # Options of `dpaudit run` that `dpaudit search` does not have: those that give the inputs, avoid
 # draws, or concern several audits.
-_LEFT_OUT = ("d1", "d2", "exact", "pattern", "familywise", "exitfirst", "maxfail")
+_LEFT_OUT = (
+    *("d1", "d2", "exact", "pattern", "familywise", "exitfirst", "maxfail"),
+    *("evidence", "alarm"),
+)
 _FLAGS = tuple(
     option.name for option in OPTIONS.values() if option.flag and option.name not in _LEFT_OUT
 )

@@ -19,7 +19,15 @@ from dpaudit.certificates.result import (
     Verdict,
 )
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
-from dpaudit.reports import bounds_report, events, inputs_report, numbers, trace_report, undrawn
+from dpaudit.reports import (
+    bounds_report,
+    events,
+    inputs_report,
+    nights_report,
+    numbers,
+    trace_report,
+    undrawn,
+)
 from dpaudit.reports.layout import BELOW, Item, glued, paragraph, row, table
 from dpaudit.wording import counted
 
@@ -105,6 +113,9 @@ def _reason(result: AuditResult) -> str:
     level, interrupted = bounds_report.decided_at(result), ""
     if isinstance(ending, Interrupted):
         interrupted = _interruption(ending)
+    if result.nights is not None and result.nights.first is not None:
+        text = nights_report.alarm(result.nights, result.nights.first)
+        return f"{text}; {interrupted}" if interrupted else text
     if result.verdict is Verdict.VIOLATION:
         is_outside = result.searched is not None and inputs_report.is_outside(result)
         where = " outside the space" if is_outside else ""
@@ -157,6 +168,7 @@ def statements(result: AuditResult, verbose: int) -> Statements:
     rows = [
         *_claim_rows(result),
         *results,
+        *([] if result.nights is None else nights_report.rows(result.nights)),
         *trace_report.rows(result),
         *([] if result.searched is None else inputs_report.rows(result, verbose)),
         *(_time(result) if results and verbose else []),

@@ -67,7 +67,7 @@ class Bound:
         """Return (whether only more than the claimed value is known, the number to show)."""
         # In a family of audits, Holm's procedure may refute a claim although the bound, at the
         # audit's own confidence, does not exceed the claimed value.
-        falls_short = result.verdict is Verdict.VIOLATION and self.lower <= self.claimed
+        falls_short = result.is_refuted_tonight and self.lower <= self.claimed
         if falls_short and result.ending.by_chance:
             return True, numbers.plain(self.claimed)
         return False, numbers.at_least(self.lower, above=self.claimed)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from dpaudit.certificates.result import AuditResult, Family, Verdict
-from dpaudit.reports import inputs_report, numbers, trace_report
+from dpaudit.reports import inputs_report, nights_report, numbers, trace_report
 from dpaudit.reports.audit_report import (
     headline,
     is_expected,
@@ -183,13 +183,15 @@ def chances(results: Sequence[AuditResult]) -> list[str]:
     """Return sentences on the probability that at least one of the audits gives a false alarm."""
     chance = _false_alarms(results)
     # If two audits draw with the same seed, `_SHARED` says that their false alarms are correlated.
-    # Audits of recorded outputs do not draw, so their seeds do not matter here.
+    # Audits of recorded outputs do not draw, so their seeds do not matter here. Fresh draws have
+    # seeds of their own.
     seeds = [
         result.seed
         for result in results
-        if result.certificates and not result.certificates[0].evidence.recording
+        if result.certificates and not (result.certificates[0].evidence.recording or result.fresh)
     ]
-    return [*([chance] if chance else []), *([_SHARED] if len(set(seeds)) < len(seeds) else [])]
+    shared = [_SHARED] if len(set(seeds)) < len(seeds) else []
+    return [*([chance] if chance else []), *shared, *nights_report.summary(results)]
 
 
 def _false_alarms(results: Sequence[AuditResult]) -> str:

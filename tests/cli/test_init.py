@@ -332,6 +332,25 @@ def test_the_workflow_has_only_commands_that_exist(folder: Path) -> None:
     assert "--report" in {name for param in one.params for name in param.opts}
 
 
+def test_the_workflow_of_every_night_keeps_a_record(folder: Path) -> None:
+    attributes = folder / ".gitattributes"
+    attributes.write_text("*.csv text")
+    for _ in range(2):
+        started("mine.py:private_count", *COMPLETE, "--no-run", "--nightly")
+        assert attributes.read_text() == "*.csv text\nevidence.json merge=union\n"
+    file = folder / ".github" / "workflows" / "privacy-nightly.yml"
+    assert valid("github-workflows", file)
+    workflow = yaml.safe_load(file.read_text())
+    assert workflow["permissions"] == {"contents": "write"}
+    (words,) = (
+        shlex.split(step["run"])
+        for step in workflow["jobs"]["audit"]["steps"]
+        if step.get("run", "").startswith("dpaudit")
+    )
+    assert ran(*words[1:], "--samples", "2000").returncode == 0
+    assert (folder / "evidence.json").read_text().count("\n") == 2
+
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 GIT = {"vcs_info": {"vcs": "git", "commit_id": COMMIT, "requested_revision": "main"}}
 

@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 
 from dpaudit.certificates.canary_certificate import OneRunCertificate
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult
 from dpaudit.certificates.wealth import course
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Scale, ratio
@@ -358,7 +358,7 @@ def _falls_short(result: AuditResult) -> bool:
     # Holm's procedure may refute at a larger error probability than that of the bounds.
     point = result.point
     exceeds = result.epsilon_lower > point.epsilon or result.delta_lower > point.delta
-    return result.verdict is Verdict.VIOLATION and result.ending.by_chance and not exceeds
+    return result.is_refuted_tonight and result.ending.by_chance and not exceeds
 
 
 def wealth(certificate: Certificate) -> Picture | None:

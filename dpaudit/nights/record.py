@@ -1,0 +1,279 @@
+"""The record of nights: a file with one line of JSON for each night and audit (docs/files.md).
+
+Lines are only added, so that git merges two branches by the union of their lines. Nothing that
+follows from the counts is stored: `add` computes the evidence from all lines, in the order of their
+times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import secrets
+import subprocess
+import sys
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+
+from dpaudit.auditing.pace import with_stated
+from dpaudit.auditing.request import digest
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import (
+    AuditResult,
+    Failed,
+    FreshCounts,
+    Interrupted,
+    LikelyFirst,
+    Nights,
+)
+from dpaudit.errors import Name, UsageError
+from dpaudit.import_path import loaded
+from dpaudit.nights.detector import FloatArray, likely_first, log_evidence, log_factors
+from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget, single_targets
+
+# Matches a whole line: the CRC-32 of the object without this check, and the remaining object.
+_LINE = re.compile(rb'\{"check":"([0-9a-f]{8})",(.*\})')
+# A larger log of the evidence is reported as this number, since exp(710) overflows a float.
+_MAX_LOG = 700.0
+_DIGITS = 12
+
+
+class Night(Struct, frozen=True, forbid_unknown_fields=True):
+    """A line: what one night adds to the record of an audit.
+
+    audit, claim: name of the audit, and its claim in words.
+    record: digest of the claim and the pairs. Nights with equal `audit` and `record` belong
+        together.
+    time: when the audit ended, in UTC.
+    seed: seed of the fresh draws.
+    code: commit of the mechanism's file, or a digest of the file if it is not committed.
+    ended: "error" for an audit with the verdict ERROR, whose factor is at most 1.
+    pairs: the counts of each pair of inputs.
+    alarm: whether the audit raised an alarm. The evidence then begins again from 0.
+    """
+
+    audit: str
+    claim: str
+    record: str
+    time: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
+    seed: int
+    code: str
+    versions: dict[str, str]
+    ended: Literal["complete", "interrupted", "error"]
+    pairs: Annotated[tuple[FreshCounts, ...], Meta(min_length=1)]
+    alarm: bool
+
+
+def with_fresh_seed(spec: AuditSpec) -> AuditSpec:
+    """Return an audit whose certifying draws have a seed from the system, and a fixed number.
+
+    Raises
+    ------
+    UsageError
+        For an audit with a stated certification seed, with another end than its last draw, or with
+        a journal: a run that continues it would count its draws twice.
+    """
+    sampling, why = spec.sampling, " is for other runs than those of --evidence; leave it out"
+    if spec.statistics.exact:
+        return spec
+    if sampling.certification_seed is not None:
+        raise UsageError(Name("certification_seed"), why, code="options-conflict")
+    if spec.journaling.journal is not None:
+        raise UsageError(Name("journal"), why, code="options-conflict")
+    if sampling.stop not in ("auto", "never"):
+        why = f"={sampling.stop} ends a night before its last draw; give never with --evidence"
+        raise UsageError(Name("stop"), why, code="options-conflict")
+    seed, origin = secrets.randbits(63), spec.origin
+    if sampling.stop == "auto":
+        origin = with_stated(origin, "stop", "never")
+    origin = with_stated(origin, "certification_seed", seed)
+    sampling = replace(sampling, stop="never", certification_seed=seed)
+    return replace(spec, sampling=sampling, origin=origin)
+
+
+def read(path: Path) -> list[Night]:
+    """Return all nights of a file, in the order of its lines; none without a file.
+
+    Raises
+    ------
+    UsageError
+        For a line that is no night or was changed, and for a seed that occurs twice.
+    """
+    try:
+        lines = path.read_bytes().splitlines() if path.exists() else []
+    except OSError as error:
+        why = f"cannot read {path}: {error.strerror}"
+        raise UsageError(why, code="evidence-damaged") from error
+    nights: list[Night] = []
+    first_lines: dict[int, int] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            continue
+        night = _night(line, f"{path}:{number}")
+        if night.seed in first_lines:
+            raise UsageError(
+                f"{path}:{number}: the night with seed {night.seed} stands in line "
+                f"{first_lines[night.seed]} already, and its draws count once; remove one of them",
+                code="evidence-twice",
+            )
+        first_lines[night.seed] = number
+        nights.append(night)
+    return nights
+
+
+def add(path: Path, level: float, spec: AuditSpec, result: AuditResult) -> AuditResult:
+    """Add a night to the file, and return the result with the evidence of all its nights.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it need not exist.
+    level : float
+        The alarm level α, in (0, 1).
+    spec : AuditSpec
+        The audit, from `with_fresh_seed`.
+    result : AuditResult
+        Its result. Without fresh counts, as of an audit that could not begin, it is returned as it
+        is.
+
+    Raises
+    ------
+    UsageError
+        As `read` does.
+    """
+    seed = spec.sampling.certification_seed
+    if not result.fresh or seed is None:
+        return result
+    night = _tonight(spec, result, seed)
+    key = night.audit, night.record
+    earlier_nights = [line for line in read(path) if (line.audit, line.record) == key]
+    nights = sorted([*earlier_nights, night], key=lambda line: line.time)
+    begin = max((index + 1 for index, line in enumerate(nights) if line.alarm), default=0)
+    factors = _factors(nights)[begin:]
+    evidence = math.exp(min(log_evidence(factors), _MAX_LOG))
+    is_alarm = evidence >= 1 / level and not isinstance(result.ending, Failed)
+    first = None
+    if is_alarm:
+        first_night = nights[begin + likely_first(factors)]
+        first = LikelyFirst(first_night.time, first_night.code, first_night.versions)
+    _append(path, msgspec.structs.replace(night, alarm=is_alarm))
+    return replace(
+        result,
+        nights=Nights(len(nights), len(nights) - begin, evidence, level, first),
+        underpowered=None if is_alarm else result.underpowered,
+    )
+
+
+def _tonight(spec: AuditSpec, result: AuditResult, seed: int) -> Night:
+    searched = result.searched
+    inputs = [(pair.d1, pair.d2) for pair in spec.pairs] if searched is None else searched.found
+    undrawn = FreshCounts(0, 0, 0, False, spec.tested.point())
+    ended: Literal["complete", "interrupted", "error"] = "complete"
+    if isinstance(result.ending, Failed | Interrupted):
+        ended = "error" if isinstance(result.ending, Failed) else "interrupted"
+    return Night(
+        audit=spec.name,
+        claim=spec.tested.describe(),
+        record=digest((spec.tested, list(inputs)))[:_DIGITS],
+        time=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        seed=seed,
+        code=_code(result.source),
+        versions={**_libraries(spec.target), **result.versions},
+        ended=ended,
+        pairs=(*result.fresh, *[undrawn] * (len(inputs) - len(result.fresh))),
+        alarm=False,
+    )
+
+
+def _factors(nights: list[Night]) -> FloatArray:
+    """Return the log factors of nights of one record, (nights, pairs, stakes)."""
+    points = []
+    for index in range(len(nights[0].pairs)):
+        # A claim that is a curve keeps the point of the first night that drew.
+        counts = [night.pairs[index] for night in nights]
+        points.append(next((part.point for part in counts if part.draws), counts[0].point))
+    factors = np.array(
+        [list(map(log_factors, night.pairs, points)) for night in nights], dtype=float
+    )
+    failed = np.array([night.ended == "error" for night in nights])
+    factors[failed] = np.minimum(factors[failed], 0.0)
+    return factors
+
+
+def _night(line: bytes, where: str) -> Night:
+    match = _LINE.fullmatch(line)
+    if match is None:
+        why = "no night of a record; in .gitattributes, merge=union keeps git from adding lines"
+        raise UsageError(f"{where}: {why}", code="evidence-damaged")
+    text = b"{" + match[2]
+    if match[1] != b"%08x" % zlib.crc32(text):
+        why = "this night was changed after it was written; take the line from git, or remove it"
+        raise UsageError(f"{where}: {why}", code="evidence-damaged")
+    try:
+        return msgspec.json.decode(text, type=Night)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{where}: no night: {error}", code="evidence-damaged") from error
+
+
+def _append(path: Path, night: Night) -> None:
+    text = msgspec.json.encode(night)
+    line = b'{"check":"%08x",%b\n' % (zlib.crc32(text), text[1:])
+    with path.open("a+b") as file:
+        file.seek(max(0, file.seek(0, 2) - 1))
+        file.write(line if file.read() in (b"", b"\n") else b"\n" + line)
+
+
+def _code(source: str | None) -> str:
+    """Return the commit of a file and line, or a digest of the file if it is not committed."""
+    file = Path((source or "").rpartition(":")[0])
+    if not file.is_file():
+        return "unknown"
+    commands = (
+        ("ls-files", "--error-unmatch", "--", file.name),
+        ("diff", "--quiet", "HEAD", "--", file.name),
+        ("rev-parse", "HEAD"),
+    )
+    for words in commands:
+        command = ["git", "-C", str(file.parent), *words]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+        except (OSError, subprocess.CalledProcessError):
+            return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()[:_DIGITS]}"
+    return done.stdout.strip()
+
+
+def _libraries(target: AnyTarget) -> dict[str, str]:
+    """Return the versions of the packages that the mechanism's module names."""
+    names: set[str] = set()
+    for part in single_targets(target):
+        mechanism = None
+        if isinstance(part, ImportedTarget):
+            mechanism = loaded(part.path)
+        elif isinstance(part, CallableTarget):
+            mechanism = part.function
+        module = sys.modules.get(str(getattr(mechanism, "__module__", "")))
+        for value in [module, *vars(module).values()] if module is not None else []:
+            attribute = "__name__" if isinstance(value, ModuleType) else "__module__"
+            names.add(str(getattr(value, attribute, "")).partition(".")[0])
+    return {
+        package: metadata.version(package)
+        for name in sorted(names)
+        for package in _distributions().get(name, ())
+    }
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()

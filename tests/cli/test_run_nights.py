@@ -1,0 +1,126 @@
+"""`dpaudit run --evidence`: nights add up, and an alarm fails the run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dpaudit.nights import record
+
+from .conftest import Invoke
+
+MINE = """
+def count(x, size, rng):
+    return x + rng.laplace(size=size)
+"""
+NIGHT = ("run", "mine.py:count", "--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw the seeds 1, 2, 3 and so on in place of seeds from the system."""
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    seeds = iter(range(1, 100))
+    monkeypatch.setattr("dpaudit.nights.record.secrets.randbits", lambda bits: next(seeds))
+
+
+def night(dpaudit: Invoke, *more: str, evidence: str = "evidence.json") -> Any:
+    """Run a night, and return its exit code and its result."""
+    done = dpaudit(*NIGHT, "--evidence", evidence, "--json", "results.json", *more)
+    return done.exit_code, json.loads(Path("results.json").read_text())["audits"][0]
+
+
+def test_each_night_adds_a_line_and_its_evidence(dpaudit: Invoke) -> None:
+    (first_code, first), (second_code, second) = night(dpaudit), night(dpaudit)
+    assert (first_code, second_code) == (0, 0)
+    assert (first["nights"]["count"], second["nights"]["count"]) == (1, 2)
+    lines = record.read(Path("evidence.json"))
+    assert [line.seed for line in lines] == [1, 2]
+    assert [line.alarm for line in lines] == [False, False]
+    assert lines[1].pairs[0].right == second["fresh"][0]["right"]
+    assert second["verdict"] == "NO VIOLATION FOUND"
+
+
+def test_an_alarm_fails_the_run_and_the_evidence_begins_again(dpaudit: Invoke) -> None:
+    # Without a leak, the mean of the evidence after n nights is up to n.
+    results = [night(dpaudit, "--alarm", "0.9")]
+    while results[-1][0] == 0 and len(results) < 20:
+        results.append(night(dpaudit, "--alarm", "0.9"))
+    code, alarmed = results[-1]
+    lines = record.read(Path("evidence.json"))
+    assert (code, alarmed["verdict"]) == (1, "VIOLATION")
+    assert alarmed["nights"]["evidence"] >= 1 / 0.9
+    assert alarmed["nights"]["first"]["time"] in {line.time for line in lines}
+    assert [line.alarm for line in lines] == [False] * (len(lines) - 1) + [True]
+    assert night(dpaudit)[1]["nights"]["since_alarm"] == 1
+
+
+def test_every_format_reports_an_alarm(dpaudit: Invoke) -> None:
+    formats = ("html", "markdown", "junit", "sarif", "github")
+    reports = [word for name in formats for word in ("--report", f"{name}:{name}")]
+    for _ in range(20):
+        done = dpaudit(*NIGHT, "--evidence", "evidence.json", "--alarm", "0.9", *reports)
+        if done.exit_code == 1:
+            break
+    line = record.read(Path("evidence.json"))[-1]
+    assert line.alarm
+    for text in (done.stdout, *(Path(name).read_text() for name in formats)):
+        assert line.code in text
+
+
+def test_the_printed_command_repeats_the_draws_of_a_night(dpaudit: Invoke) -> None:
+    _, result = night(dpaudit)
+    again = dpaudit(*shlex.split(result["command"])[1:], "--json", "again.json")
+    assert again.exit_code == 0
+    repeated = json.loads(Path("again.json").read_text())["audits"][0]
+    assert repeated["ending"] == result["ending"]
+    assert repeated["nights"] is None
+    assert dpaudit("report", "results.json", "--rerun").exit_code == 0
+    assert len(record.read(Path("evidence.json"))) == 1
+
+
+def test_each_audit_of_a_file_has_a_record_of_its_own(dpaudit: Invoke) -> None:
+    audits = [
+        {"name": name, "mechanism": "mine.py:count", "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
+        for name in ("one", "two")
+    ]
+    Path("a.yaml").write_text(yaml.safe_dump({"version": 1, "audits": audits}))
+    words = ("run", "a.yaml", "--samples", "400", "--evidence", "e.json", "--allow-underpowered")
+    nights = [dpaudit(*words) for _ in range(2)]
+    assert [done.exit_code for done in nights] == [0, 0]
+    assert "10,000" in nights[1].stdout
+    lines = record.read(Path("e.json"))
+    assert [line.audit for line in lines] == ["one", "two"] * 2
+    assert len({line.seed for line in lines}) == 4
+
+
+def test_a_damaged_file_is_refused_before_the_first_draw(
+    refused: Callable[..., tuple[str | None, str]], dpaudit: Invoke, asked: list[Any]
+) -> None:
+    Path("e.json").write_text("no night\n")
+    assert refused(*NIGHT, "--evidence", "e.json")[0] == "evidence-damaged"
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--evidence", "e.json", "--alarm", "0"), "option-invalid"),
+        (("--evidence", "e.json", "--stop", "bets"), "options-conflict"),
+        (("--evidence", "e.json", "--certification-seed", "3"), "options-conflict"),
+        (("--evidence", "e.json", "--journal", "j"), "options-conflict"),
+        (("--evidence", "absent/e.json"), "cannot-write"),
+        (("--alarm", "0.1"), "option-missing"),
+    ],
+)
+def test_wrong_options_are_refused(
+    refused: Callable[..., tuple[str | None, str]], words: tuple[str, ...], code: str
+) -> None:
+    assert refused(*NIGHT, *words)[0] == code

@@ -1,0 +1,259 @@
+"""The file of nights: what is added, what is read, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import (
+    AuditResult,
+    Failed,
+    FreshCounts,
+    Nights,
+    Progress,
+    Verdict,
+)
+from dpaudit.errors import MechanismError, StopAudit
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.nights import record
+from dpaudit.nights.detector import log_evidence, log_factors
+from dpaudit.targets.target import CallableTarget
+from tests.raising import refusal
+from tests.specs import audit_of, replace
+
+POINT = dpaudit.PureDP(1.0).point()
+# A night of a leak, and one of a mechanism that is far from its claim.
+LEAK, PRIVATE = FreshCounts(4_500, 1_550, 500, True, POINT), FreshCounts(600, 500, 0, True, POINT)
+LEVEL = 1e-4
+
+
+def laplace(x: float, size: int, rng: np.random.Generator) -> Any:
+    return x + rng.laplace(size=size)
+
+
+def spec_of(**more: Any) -> AuditSpec:
+    options = {
+        "name": "count",
+        "target": CallableTarget(function=laplace),
+        "pairs": (NeighbouringPair(0.0, 1.0, None, "0, 1"),),
+        "claim": dpaudit.PureDP(1.0),
+        "samples": 400,
+        "no_trace": True,
+        **more,
+    }
+    return audit_of(**options)
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return run_audit(spec_of(certification_seed=1, stop="never"))
+
+
+Add = Callable[..., Nights | None]
+
+
+@pytest.fixture
+def add(result: AuditResult, tmp_path: Path) -> Add:
+    """Add nights with these counts to a file, and return the state after the last."""
+
+    def added(*nights: FreshCounts, file: str = "e.json", **more: Any) -> Nights | None:
+        ending = more.pop("ending", result.ending)
+        last = None
+        for counts in nights:
+            night = replace(result, fresh=(counts,), ending=ending)
+            spec = record.with_fresh_seed(spec_of(**more))
+            last = record.add(tmp_path / file, LEVEL, spec, night)
+        return None if last is None else last.nights
+
+    return added
+
+
+def evidence_of(nights: Nights | None) -> float:
+    assert nights is not None
+    return nights.evidence
+
+
+def test_the_evidence_follows_from_all_lines(add: Add, tmp_path: Path) -> None:
+    counts = (LEAK, PRIVATE, PRIVATE)
+    nights = add(*counts)
+    expected = log_evidence(np.array([[log_factors(night, POINT)] for night in counts]))
+    assert nights is not None
+    assert (nights.count, nights.since_alarm, nights.first) == (3, 3, None)
+    assert nights.evidence == pytest.approx(math.exp(expected))
+    lines = record.read(tmp_path / "e.json")
+    assert [night.pairs[0] for night in lines] == list(counts)
+    assert {night.ended for night in lines} == {"complete"}
+    assert len({night.seed for night in lines}) == 3
+
+
+def test_an_alarm_is_a_violation_that_names_the_first_night(
+    add: Add, result: AuditResult, tmp_path: Path
+) -> None:
+    add(*[PRIVATE] * 3, LEAK)
+    for _ in range(20):
+        spec = record.with_fresh_seed(spec_of())
+        again = record.add(tmp_path / "e.json", LEVEL, spec, replace(result, fresh=(LEAK,)))
+        if again.verdict is Verdict.VIOLATION:
+            break
+    lines = record.read(tmp_path / "e.json")
+    assert not again.is_refuted_tonight
+    assert again.nights is not None
+    assert again.nights.first is not None
+    assert again.nights.first.time == lines[3].time
+    assert again.nights.first.versions == lines[3].versions
+    assert again.nights.evidence >= 1 / LEVEL
+    assert [night.alarm for night in lines] == [False] * (len(lines) - 1) + [True]
+    assert add(PRIVATE) == Nights(len(lines) + 1, 1, evidence_of(add(PRIVATE, file="new")), LEVEL)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"claim": dpaudit.PureDP(1.5)},
+        {"claim": dpaudit.ApproximateDP(1.0, 1e-6)},
+        {"pairs": (NeighbouringPair(0.0, 2.0, None, "0, 2"),)},
+        {"name": "other"},
+    ],
+)
+def test_a_changed_claim_or_pair_begins_a_new_record(add: Add, changed: dict[str, Any]) -> None:
+    add(LEAK, LEAK)
+    nights = add(LEAK, **changed)
+    assert nights is not None
+    assert nights.count == 1
+    kept = add(LEAK)
+    assert kept is not None
+    assert kept.count == 3
+
+
+def test_two_branches_merge_by_the_union_of_their_lines(add: Add, tmp_path: Path) -> None:
+    add(LEAK, PRIVATE, LEAK, PRIVATE)
+    file = tmp_path / "e.json"
+    first, second, third, fourth = file.read_bytes().splitlines(keepends=True)
+    (tmp_path / "merged.json").write_bytes(first + third + fourth + second)
+    nights = [add(LEAK, file=name) for name in ("e.json", "merged.json")]
+    assert nights[0] == nights[1]
+
+
+@pytest.mark.parametrize("counts", [LEAK, PRIVATE])
+def test_a_night_that_ended_as_an_error_has_a_factor_of_at_most_one(
+    add: Add, counts: FreshCounts
+) -> None:
+    add(LEAK)
+    nights = add(counts, ending=Failed("draws depend on each other", code="draws-dependent"))
+    factors = [log_factors(LEAK, POINT), np.minimum(log_factors(counts, POINT), 0.0)]
+    assert evidence_of(nights) == pytest.approx(math.exp(log_evidence(np.array(factors)[:, None])))
+
+
+def test_a_night_without_fresh_draws_adds_no_line(add: Add, result: AuditResult) -> None:
+    spec = record.with_fresh_seed(spec_of())
+    unbegun = replace(result, fresh=(), ending=Failed("no"))
+    assert record.add(Path("absent"), LEVEL, spec, unbegun) is unbegun
+    assert not Path("absent").exists()
+
+
+def test_a_curve_keeps_the_point_of_its_first_night(add: Add, result: AuditResult) -> None:
+    curve = dpaudit.GaussianDP(1.0)
+    points = curve.points()[:2]
+    undrawn, first, later = (
+        FreshCounts(n, n // 2, 0, True, point)
+        for n, point in ((0, points[1]), (600, points[0]), (500, points[1]))
+    )
+    nights = add(undrawn, first, later, claim=curve)
+    factors = [[log_factors(night, points[0])] for night in (undrawn, first, later)]
+    assert evidence_of(nights) == pytest.approx(math.exp(log_evidence(np.array(factors))))
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "line"),
+    [
+        (lambda lines: [lines[0], lines[1].replace(b"4500", b"4400")], "evidence-damaged", 2),
+        (lambda lines: [lines[0], b"<<<<<<< HEAD\n", lines[1]], "evidence-damaged", 2),
+        (lambda lines: [lines[0], lines[1][:40]], "evidence-damaged", 2),
+        (lambda lines: [*lines, lines[0]], "evidence-twice", 3),
+    ],
+)
+def test_a_file_edited_by_hand_is_refused_with_its_line(
+    add: Add, tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], code: str, line: int
+) -> None:
+    add(PRIVATE, LEAK)
+    file = tmp_path / "e.json"
+    file.write_bytes(b"".join(change(file.read_bytes().splitlines(keepends=True))))
+    error = refusal(record.read, file)
+    assert error.code == code
+    assert str(error).startswith(f"{file}:{line}: ")
+
+
+def test_a_file_without_its_last_line_break_is_continued(add: Add, tmp_path: Path) -> None:
+    add(LEAK)
+    file = tmp_path / "e.json"
+    file.write_bytes(file.read_bytes().rstrip())
+    add(LEAK)
+    assert len(record.read(file)) == 2
+
+
+@pytest.mark.parametrize(
+    "options", [{"certification_seed": 7}, {"stop": "bets"}, {"stop": "confirmed"}]
+)
+def test_a_night_has_a_fresh_seed_and_all_its_draws(options: dict[str, Any]) -> None:
+    assert refusal(record.with_fresh_seed, spec_of(**options)).code == "options-conflict"
+
+
+def test_a_night_has_no_journal(tmp_path: Path) -> None:
+    assert refusal(record.with_fresh_seed, spec_of(journal=tmp_path)).code == "options-conflict"
+
+
+def test_only_the_draws_that_certify_have_the_seed_of_the_night() -> None:
+    nights = [run_audit(spec_of(certification_seed=seed, stop="never")) for seed in (1, 1, 2)]
+    blocks = [night.certificates[0].evidence.blocks for night in nights]
+    learned = [[b.tally.counts.tolist() for b in of if b.stage == "learning"] for of in blocks]
+    assert learned[0] == learned[2]
+    assert nights[0].fresh == nights[1].fresh != nights[2].fresh
+    for night in nights:
+        (main,) = [test for test in night.certificates[0].rules if test.rule.kind == "main"]
+        none = main.draws - main.correct - main.wrong
+        counts = FreshCounts(main.correct, main.wrong, none, main.two_guesses, POINT)
+        assert night.fresh == (counts,)
+
+
+def at_draws(number: int, error: BaseException) -> Callable[[Progress], None]:
+    """Raise an error when a number of draws was made."""
+
+    def check(progress: Progress) -> None:
+        if progress.draws >= number:
+            raise error
+
+    return check
+
+
+@pytest.mark.parametrize("number", [500, 3_000])
+def test_an_interrupted_night_counts_what_was_drawn(number: int, tmp_path: Path) -> None:
+    spec = record.with_fresh_seed(spec_of(samples=8_000))
+    stopped = run_audit(spec, at_draws(number, StopAudit()), lambda: None)
+    certificate = stopped.certificates[0]
+    learned = certificate.evidence.learning_draws
+    assert stopped.fresh[0].draws == certificate.draws - learned
+    assert (stopped.fresh[0].draws > 0) is (number > 1_000)
+    night = record.add(tmp_path / "e.json", LEVEL, spec, stopped)
+    assert night.nights is not None
+    assert record.read(tmp_path / "e.json")[0].ended == "interrupted"
+
+
+def test_a_night_that_fails_counts_what_was_drawn_of_each_pair(tmp_path: Path) -> None:
+    pairs = (NeighbouringPair(0.0, 1.0, None, "0, 1"), NeighbouringPair(0.0, 2.0, None, "0, 2"))
+    spec = record.with_fresh_seed(spec_of(samples=8_000, pairs=pairs))
+    failed = run_audit(spec, at_draws(3_000, MechanismError("gone")), lambda: None)
+    assert failed.verdict is Verdict.ERROR
+    assert len(failed.fresh) == 1
+    assert failed.fresh[0].draws > 0
+    record.add(tmp_path / "e.json", LEVEL, spec, failed)
+    (night,) = record.read(tmp_path / "e.json")
+    assert night.ended == "error"
+    assert [counts.draws for counts in night.pairs] == [failed.fresh[0].draws, 0]
