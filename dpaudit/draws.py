@@ -1,16 +1,18 @@
-"""Define two types of draws of both inputs: fresh draws, which may certify, and draws to learn
-from.
+"""Define the draws of both inputs: fresh draws, which may certify, and draws to learn from.
 
-A rule guesses the input of a draw from its output. A draw that enters a bound or a bet must not
-have been seen when the rule was chosen. Blocks to learn from are `FreshDraws` first: they can be
-counted, by a function that was fixed before the draws, and then be released as `SelectionDraws`,
-which cannot certify. Draws of the exact test are never seen: a `Measure`, which says what to count,
-is sent to the process that makes the draws, and only counts come back (sampling/chunks.py).
+A rule guesses the input of a draw from its output. Draws that enter a bound or a bet must not have
+been seen when the rule was chosen. So every block of draws is first a `FreshDraws`. It can be
+counted by a function that was fixed before the draws. It can then be released as `SelectionDraws`,
+from which rules are learned and which cannot certify. The exact test never sees its draws: the
+process that makes them gets a `Measure`, which says what to count, and returns only counts
+(sampling/chunks.py).
 
 arm
     The input of a draw, d1 or d2.
 atom
     A single output whose draws are counted.
+level
+    A group of outputs that a rule treats alike, as a number from 0.
 tally
     A table of counts by level (or atom) and arm. Of the draws that certify, only the tally is kept.
 """
@@ -39,9 +41,9 @@ MAX_BUFFERED_DRAWS = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectionDraws:
-    """Draws from which rules may be learned. They can no longer count towards a bound or a bet: a
-    rule fits the draws from which it was learned better than other draws. `is_d1` has shape
-    (size,)."""
+    """Draws from which rules may be learned. They cannot certify: a rule fits the draws from which
+    it was learned better than other draws. `is_d1`, of shape (size,), says which draws are of
+    d1."""
 
     outcomes: Outcomes
     is_d1: NDArray[np.bool_]
@@ -52,7 +54,7 @@ class SelectionDraws:
 
     @property
     def arms(self) -> IntArray:
-        """Numbers of draws of d1 and of d2: (2,)."""
+        """Numbers of draws of d1 and of d2, of shape (2,)."""
         arms: IntArray = by_arm(np.zeros(self.size, dtype=np.intp), 1, self.is_d1)[0]
         return arms
 
@@ -61,7 +63,7 @@ class SelectionDraws:
 
 
 def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
-    """Return the draws of several blocks as one block, in the same order."""
+    """Return one block with the draws of all `parts`, in the order of the parts."""
     if len(parts) == 1:
         return parts[0]
     outcomes = concatenate([part.outcomes for part in parts])
@@ -70,8 +72,8 @@ def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshDraws:
-    """Draws that no rule was learned from yet, so that their counts may certify. The toss of a fair
-    coin chose the arm of each draw."""
+    """Draws from which no rule was learned yet, so that their counts may certify. The toss of a
+    fair coin chose the arm of each draw."""
 
     _outcomes: Outcomes = field(repr=False)
     _is_d1: NDArray[np.bool_] = field(repr=False)
@@ -83,15 +85,17 @@ class FreshDraws:
     def looks(
         self, level: Callable[[Outcomes], LevelArray], levels: int, stride: int
     ) -> tuple[Tally, ...]:
-        """Return one tally for each `stride` consecutive draws, in order; the last may have fewer.
-        `level` maps outputs to levels, (draws,), and must have been fixed before these draws."""
+        """Return one tally for each `stride` consecutive draws, in order. The last tally may have
+        fewer draws. `level` maps the outputs of some draws to an array of their levels, and must
+        have been fixed before these draws."""
         looks = -(-self.size // stride)
         cells = np.arange(self.size) // stride * levels + level(self._outcomes)
         counts = by_arm(cells, looks * levels, self._is_d1)
         return tuple(map(Tally, counts.reshape(looks, levels, 2)))
 
     def release(self, size: int | None = None) -> SelectionDraws:
-        """Return the first `size` draws, or all, to learn from; they must not certify any more."""
+        """Return the first `size` draws (default: all) as draws to learn from. From then on, none
+        of these draws may certify."""
         every = SelectionDraws(self._outcomes, self._is_d1)
         return every if size is None or size >= self.size else every.take(slice(size))
 
@@ -101,8 +105,9 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """The tally of some draws: `counts` has those of d1 and of d2 at each level, (levels, 2).
-    Tallies of equal shape can be added. Raises ValueError for counts of another shape or type."""
+    """The tally of some draws by level. `counts`, of shape (levels, 2), has the numbers of draws of
+    d1 and of d2 at each level. Tallies of equal shape can be added. Raises ValueError if `counts`
+    has another shape, or does not contain integers."""
 
     counts: IntArray
 
@@ -131,12 +136,13 @@ class Tally:
         return int(self.counts[:, 0].sum()), int(self.counts[:, 1].sum())
 
     def event(self, levels: NDArray[np.bool_]) -> tuple[int, int]:
-        """Return the numbers of draws of d1 and of d2 in an event, a mask of shape (levels,)."""
+        """Return the numbers of draws of d1 and of d2 in an event. `levels`, of shape (levels,), is
+        True for each level of the event."""
         return int(self.counts[levels, 0].sum()), int(self.counts[levels, 1].sum())
 
     def game(self, guesses: NDArray[np.int64]) -> Game:
-        """Return the numbers of right and wrong guesses of a rule about the arms of these draws.
-        The guess at each level, (levels,), is 1 for d1, -1 for d2, or 0 for none."""
+        """Return how many of these draws a rule guesses right and how many wrong. `guesses`, of
+        shape (levels,), is the guess at each level: 1 for d1, -1 for d2, 0 for no guess."""
         # Imported inside the method: `game` imports SciPy, which takes as long as all other imports
         # together and which worker processes do not need.
         from dpaudit.stats.game import Game
@@ -155,9 +161,10 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomTally:
-    """The tally of some draws by atom. Raises ValueError for counts of another shape or type.
+    """The tally of some draws by atom. Raises ValueError if the counts have another shape, or are
+    not integers.
 
-    counts: numbers of draws of d1 and of d2 that equal each atom, (atoms, 2).
+    counts: numbers of draws of d1 and of d2 that equal each atom, of shape (atoms, 2).
     arms: number of all draws of d1, and of all draws of d2, whether or not they equal an atom.
     """
 
@@ -174,8 +181,8 @@ class AtomTally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeTally:
-    """The tally of the declared outputs of a mechanism. `undeclared` describes the first draw that
-    equals none of them, if there is one."""
+    """The tally of a mechanism whose user declared all possible outputs. `undeclared` describes the
+    first draw that is not one of them, or is None."""
 
     atoms: AtomTally
     undeclared: str | None = None
@@ -185,8 +192,8 @@ class RangeTally:
 
 
 def by_arm(indices: NDArray[np.integer], size: int, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the numbers of draws of d1 and of d2 in each of `size` bins or at each atom,
-    (size, 2), for the index of each draw's bin or atom, from 0, (draws,)."""
+    """Return the numbers of draws of d1 and of d2 in each of `size` bins, of shape (size, 2).
+    `indices`, of shape (draws,), has the bin of each draw, from 0. A bin may be an atom."""
     cell = indices.astype(np.intp, copy=False) * 2 + ~is_d1
     return np.bincount(cell, minlength=2 * size).reshape(-1, 2)
 

@@ -1,9 +1,9 @@
 """Define the errors that dpaudit raises on purpose. All are subclasses of `DpauditError`.
 
-Each error has an exit code for the command line, and a `code`: a short text that identifies the
-kind of error, such as "option-invalid" (docs/errors.md). A part of a message that names an option
-is a `Name` or `Given`, so that the command line can show a flag (--samples) where Python shows a
-keyword argument (samples).
+Each error has an exit code for the command line. It also has a `code`, a short text that identifies
+the kind of error, such as "option-invalid" (docs/errors.md). A message that names an option
+contains a `Name` or a `Given`, so that the command line can show a flag (--samples) where Python
+shows a keyword argument (samples).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ class Name(str):
 
 
 class Given(Name):
-    """An option with its value, as in Python, such as `samples=7`, and as `typed` elsewhere."""
+    """An option with its value in a message: as `samples=7` in Python, and as the text `typed` on
+    the command line and in a YAML file."""
 
     __slots__ = ("typed",)
     typed: str
@@ -33,8 +34,8 @@ class Given(Name):
 
 
 class StopAudit(KeyboardInterrupt):
-    """Raised in the auditing process, such as by a signal, to end the running audit. The engine
-    turns it into a result of the draws so far."""
+    """Raised in the auditing process, such as by a signal handler, to end the running audit. The
+    engine catches it, and returns the result of the draws made so far."""
 
 
 class DpauditError(Exception):
@@ -170,7 +171,7 @@ class JournalError(UsageError):
 class MechanismError(DpauditError):
     """Raised if an audit of the mechanism would mean nothing; it then has no verdict.
 
-    For example, the draws of the mechanism repeat.
+    For example, the draws of the mechanism repeat, so that they are not independent.
 
     Attributes
     ----------
@@ -185,7 +186,7 @@ class TrainingError(MechanismError):
     """Raised if a mechanism of `dpaudit.training` cannot train as asked, or if every call of a
     mechanism needs a GPU that this machine does not have. This is not a verdict.
 
-    Other exceptions of a mechanism count as its outputs; this one ends the audit.
+    This exception ends the audit; other exceptions of a mechanism count as its outputs.
 
     Attributes
     ----------
@@ -198,8 +199,8 @@ class TrainingError(MechanismError):
 
 
 def needs_device(message: str) -> TrainingError:
-    """Return the error for code that needs a device which this machine does not have, with the
-    message of torch's or JAX's exception."""
+    """Return the error to raise if code needs a device, such as a GPU, that this machine does not
+    have. `message` is the message of the exception of torch or JAX."""
     reason = message.strip().splitlines()[0].partition(". ")[0][:120]
     return TrainingError(
         f"training needs a device that this machine does not have ({reason}); make the device a "

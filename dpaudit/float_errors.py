@@ -1,8 +1,8 @@
 """Keep two settings of NumPy's floating-point errors (`np.seterr`) apart: dpaudit's and the user's.
 
-A mechanism or a script may set `np.seterr(all="raise")` for its own code. dpaudit's code needs
-NumPy's defaults, since it divides by zero or underflows where this gives the right answer. An audit
-runs within `auditor_errstate`; calls of the user's code run within `user_errstate`.
+The user's code may set `np.seterr(all="raise")` for itself. dpaudit's code needs NumPy's defaults,
+since it divides by zero or underflows where this gives the right answer. An audit therefore runs in
+`auditor_errstate`, and each call of the user's code in `user_errstate`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ def auditor_errstate() -> Iterator[None]:
 
 @contextmanager
 def user_errstate() -> Iterator[None]:
-    """Within the `with` block, use the settings of `np.seterr` that the user's code had last, and
-    store those that it leaves for the next such block. Do nothing outside `auditor_errstate`."""
+    """Within the `with` block, use the settings of `np.seterr` that the user's code had last. Store
+    the settings at the end of the block for the next such block. Outside `auditor_errstate`, do
+    nothing."""
     if _user.setting is None or _user.is_in_force:
         yield
         return

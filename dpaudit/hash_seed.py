@@ -1,5 +1,5 @@
-"""Define Python's hash seed, which determines the order of texts in a set. The command line sets
-the same one in all processes that make draws (docs/method.md §3)."""
+"""Define the hash seed of Python, which determines the order of texts in a set. The command line
+gives the same hash seed to all processes that make draws (docs/method.md §3)."""
 
 # Default of PYTHONHASHSEED. A dict whose keys occur in two orders leaks, unless it was filled from
 # a set whose order varies. The order of a set varies if the hashes of its keys collide: dpaudit

@@ -72,7 +72,7 @@ def loaded(path: str) -> Any:
 
 
 def split(path: str) -> tuple[str, str]:
-    """Return the module or file, and the attribute of an import path. Raises TargetError."""
+    """Return the module or file of an import path, and its attribute. Raises TargetError."""
     module_name, colon, attribute = path.rpartition(":")
     if not colon:
         is_missing = path.endswith(".py") and not Path(path).is_file()
@@ -90,9 +90,9 @@ def is_file(module_name: str) -> bool:
 
 
 def located(path: str, base: Path | None) -> str:
-    """Return an import path such as `mine.py:f` with the folder `base`, such as that of a
-    configuration file, in front if its file exists there but not in the working directory; any
-    other path unchanged."""
+    """Return an import path of a file, such as `mine.py:f`, relative to the working directory. If
+    the file is not in the working directory but in the folder `base`, such as that of a
+    configuration file, `base` is put in front. Any other path is returned unchanged."""
     module_name, colon, attribute = path.rpartition(":")
     if base is None or not colon or not is_file(module_name) or Path(module_name).is_file():
         return path
@@ -101,8 +101,8 @@ def located(path: str, base: Path | None) -> str:
 
 
 def public_callables(owner: Any) -> list[str]:
-    """Return the names of the public callables of an object. Of a module, these are the ones that
-    it defines itself or, if there are none, those that it imports."""
+    """Return the names of the public callables of an object. For a module, these are the callables
+    that the module defines or, if it defines none, those that it imports."""
     names = [name for name in vars_of(owner) if not name.startswith("_")]
     callables = [name for name in names if callable(getattr(owner, name, None))]
     if not isinstance(owner, ModuleType):
@@ -115,8 +115,8 @@ def public_callables(owner: Any) -> list[str]:
 
 
 def vars_of(owner: Any) -> list[str]:
-    """Return the names of an object's attributes: in the order of a module's source, else
-    sorted."""
+    """Return the names of an object's attributes. Those of a module are in the order of its source;
+    all others are sorted."""
     return list(vars(owner)) if isinstance(owner, ModuleType) else dir(owner)
 
 
@@ -187,7 +187,8 @@ def _named_module(name: str) -> ModuleType:
 
 
 def make_importable(folder: str) -> None:
-    """Put a folder first on sys.path, unless sys.path contains it or the working directory."""
+    """Put a folder first on sys.path. Do nothing if sys.path already contains it or the working
+    directory."""
     if folder not in sys.path and "" not in sys.path:
         sys.path.insert(0, folder)
 
@@ -218,8 +219,8 @@ def modules_on_path() -> list[str]:
 
 
 def file_module(name: str) -> ModuleType:
-    """Return the module of a Python file, which is run once, on first use. Raises TargetError if
-    there is no such file or its code fails."""
+    """Return the module of a Python file. The file is run at the first call only. Raises
+    TargetError if there is no such file or its code fails."""
     check_file(name)
     file = Path(name).resolve()
     unique = _unique(file)
@@ -227,7 +228,7 @@ def file_module(name: str) -> ModuleType:
 
 
 def check_file(module_name: str) -> None:
-    """Raise TargetError if an import path names a file that does not exist. Imports nothing."""
+    """Raise TargetError if an import path names a file that does not exist. Nothing is imported."""
     file = Path(module_name).resolve()
     if is_file(module_name) and not file.is_file():
         raise TargetError(_no_such_file(module_name, file), code="module-not-found")
@@ -300,13 +301,14 @@ def _broken(name: str, error: BaseException) -> TargetError:
 
 
 def _install(module: str) -> str:
-    """Return the end of a message that names the package to install, and the interpreter for it."""
+    """Return the end of a message: the command that installs a missing package, for this Python."""
     package = PACKAGES.get(module, "it")
     return f"; install {package} where {sys.executable} finds it"
 
 
 def package_of(module: str) -> str:
-    """Return the name on PyPI of the package that contains a module, or the module's name."""
+    """Return the name on PyPI of the package that contains a module; if unknown, the module's
+    name."""
     return PACKAGES.get(module.partition(".")[0], module)
 
 
@@ -324,7 +326,7 @@ def _location(error: BaseException) -> str:
 
 
 def describe_non_file(path: Path) -> str:
-    """Return the kind of a path that is not a regular file, such as `"a folder"`; `""` for a
+    """Return what a path is if it is not a regular file, such as `"a folder"`. Return `""` for a
     regular file and for a path that does not exist."""
     try:
         return describe_mode(path.stat().st_mode)
@@ -334,5 +336,5 @@ def describe_non_file(path: Path) -> str:
 
 
 def describe_mode(mode: int) -> str:
-    """Return the kind of a file by its `st_mode`, such as `"a folder"`; `""` for a regular file."""
+    """Return what a file is by its `st_mode`, such as `"a folder"`; `""` for a regular file."""
     return next((name for is_kind, name in _KINDS if is_kind(mode)), "")

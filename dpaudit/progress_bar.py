@@ -1,4 +1,4 @@
-"""Show the progress of an audit in a notebook. A program has no progress bar of its own."""
+"""Show the progress of an audit in a notebook. Outside of a notebook, there is no progress bar."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def notebook_bar() -> Iterator[Callable[[Progress], None] | None]:
-    """Yield a function that shows each `Progress` as a bar below the cell, and remove the bar at
-    the end. Yield None outside of a notebook."""
+    """Yield a function that takes a `Progress` and shows it as a bar below the notebook's cell. The
+    bar is removed at the end of the `with` block. Outside of a notebook, yield None."""
     if "ipykernel" not in sys.modules:
         yield None
         return

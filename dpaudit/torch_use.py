@@ -46,14 +46,15 @@ def generator_types() -> tuple[type[Any], ...]:
 
 
 def is_tensor(kind: type[Any]) -> bool:
-    """Return whether the values of a type are tensors of torch or arrays of JAX."""
+    """Return whether a type is that of torch's tensors or of JAX's arrays."""
     if str(kind.__module__).partition(".")[0] in ("jax", "jaxlib"):
         return issubclass(kind, getattr(sys.modules.get("jax"), "Array", ()))
     return is_loaded() and issubclass(kind, sys.modules["torch"].Tensor)
 
 
 def misses_device(message: str) -> bool:
-    """Return whether a message of torch or JAX says that a GPU is missing or cannot be used."""
+    """Return whether an error message of torch or JAX says that a GPU is missing or cannot be
+    used."""
     return any(words in message.lower() for words in _NO_DEVICE)
 
 
@@ -62,9 +63,9 @@ class UnreadableError(Exception):
 
 
 def readable(tensor: Any) -> Any:
-    """Return a tensor of torch, on whatever device, or an array of JAX as a NumPy array. Numbers of
-    type bfloat16 and shorter become float32 without rounding. Raises UnreadableError for a tensor
-    that NumPy cannot read, such as a sparse or quantized one."""
+    """Return a tensor of torch, on any device, or an array of JAX as a NumPy array. Floats that
+    NumPy does not have, such as bfloat16, become float32, which is exact. Raises UnreadableError
+    for a tensor that NumPy cannot read, such as a sparse or quantized one."""
     if not hasattr(tensor, "detach"):
         return widened(sys.modules["numpy"].asarray(tensor))
     try:
@@ -81,8 +82,8 @@ def readable(tensor: Any) -> Any:
 
 
 def widened(array: Any) -> Any:
-    """Return a NumPy array converted to float32 if its numbers have a type of the package
-    ml_dtypes, such as bfloat16, which NumPy itself does not define; any other array unchanged."""
+    """Return a NumPy array as float32 if its type is one of the package ml_dtypes, such as
+    bfloat16. Any other array is returned unchanged."""
     is_short = array.dtype.type.__module__.partition(".")[0] == "ml_dtypes"
     return array.astype("float32") if is_short else array
 
@@ -96,12 +97,12 @@ def seed_globally(number: int) -> None:
 
 
 def seed(generator: Any, number: int) -> None:
-    """Seed a random generator of torch: one of the CPU with 256 bits of `number`, any other with
-    63.
+    """Seed a random generator of torch. A generator of the CPU gets 256 bits of `number`; a
+    generator of another device gets 63.
 
     On the CPU, torch's `manual_seed` uses only 32 bits: among 10,000 generators, two would have the
-    same state with probability 1 %. This function therefore writes the state of the generator
-    itself, unless this version of torch has an unknown layout of the state.
+    same state with probability 1 %. This function therefore writes the generator's state itself,
+    unless this version of torch has a state of unknown layout.
     """
     torch: Any = sys.modules["torch"]
     if str(generator.device) == "cpu":
@@ -117,8 +118,8 @@ def seed(generator: Any, number: int) -> None:
 
 
 def global_restorer() -> Callable[[], None]:
-    """Return a function that sets torch's global random generators, if torch is imported, back to
-    the states that they have now."""
+    """Return a function that restores the present states of torch's global random generators. It
+    does nothing if torch is not imported."""
     if not is_loaded():
         return lambda: None
     torch: Any = sys.modules["torch"]

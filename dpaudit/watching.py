@@ -1,9 +1,9 @@
-"""Warn if a call of the mechanism, or a step such as an import, has not returned for 10 s.
+"""Warn the user if a call of the mechanism, or a step such as an import, has not returned for 10 s.
 
-Each kind of warning is logged once for each mechanism. For calls in this process, in a `with` block
-of a `Watch`, a background thread checks every second whether there are new outputs, so that
-watching does not slow down draws. Code that waits for a mechanism in another process calls the
-method `Waiting.left` from time to time.
+For each mechanism, each kind of warning is logged once. Calls in this process are made in a `with`
+block of a `Watch`, while a background thread checks every second whether there are new outputs; so
+watching does not slow down draws. Code that waits for another process calls `Waiting.left` from
+time to time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Logs warnings about a mechanism, each kind once, which end with `advice` for the user."""
+    """Logs warnings about a mechanism. Each kind of warning is logged once, and ends with
+    `advice`."""
 
     # Function that returns whether this process may log a warning. It is called before each
     # warning. Workers replace it, so that only one of them logs a warning.
@@ -50,8 +51,8 @@ class Watch:
 
     @classmethod
     def of_process(cls, timeout: float | None) -> Watch:
-        """Return a `Watch` for a mechanism in another process, with a time limit of a draw in
-        seconds. Its warnings end with advice on a draw that does not return."""
+        """Return a `Watch` for a mechanism in another process. Its warnings end with advice on a
+        draw that does not return. `timeout` is the time limit of a draw in seconds, or None."""
         if timeout is None:
             return cls(_IN_ANOTHER)
         return cls(f"after {timeout:g} s it counts as the outcome timeout")
@@ -62,26 +63,28 @@ class Watch:
         return cls("if it never returns, press Ctrl-C")
 
     def calls(self, name: str, outputs: Sized) -> AbstractContextManager[None]:
-        """Return a context in which this thread calls the mechanism called `name`, and a call of
-        more than `WARNING_SECONDS` gives a warning. Each call that returns adds to `outputs`."""
+        """Return a context in which this thread calls the mechanism `name` again and again. A call
+        of more than `WARNING_SECONDS` gives a warning. The caller must append to `outputs` after
+        each call."""
         return _watched(Waiting(self, name, outputs.__len__))
 
     @contextmanager
     def batch(self, name: str, size: int) -> Iterator[None]:
-        """Return a context in which this thread makes a single call for `size` draws, which may
-        give a warning. The time allowed grows with `size` and with the time of earlier calls."""
+        """Return a context in which this thread makes one call for `size` draws. A slow call gives
+        a warning; the time allowed grows with `size` and with the time of earlier calls."""
         start = time.monotonic()
         with _watched(Waiting(self, name, lambda: 0, self._extra(size))):
             yield
         self._slowest = max(self._slowest, (time.monotonic() - start) / max(1, size))
 
     def runs(self, name: str, times: int, extra: float = 0.0) -> AbstractContextManager[None]:
-        """Return a context in which each output takes `times` calls, which are watched, too, and an
-        output of more than `WARNING_SECONDS` + `extra` seconds gives a warning."""
+        """Return a context in which each output takes `times` calls of the mechanism. A call of
+        more than `WARNING_SECONDS` gives a warning, and so does an output of more than
+        `WARNING_SECONDS` + `extra` seconds."""
         return _watched(_CallClock(self, name, times, extra))
 
     def waiting(self, name: str, counter: Sequence[int] = (0,), size: int = 1) -> Waiting:
-        """Return an object for code that waits for the outputs of another process, and must call
+        """Return an object for code that waits for outputs of another process. The code must call
         its method `left` repeatedly, which logs the warnings.
 
         counter: sequence whose first entry changes with each output.
@@ -90,16 +93,16 @@ class Watch:
         return Waiting(self, name, lambda: counter[0], self._extra(size))
 
     def warn_if_idle(self, name: str, seconds: float, extra: float) -> bool:
-        """Log one warning if the last output is more than `WARNING_SECONDS` + `extra` seconds ago.
-        Return whether this limit has been reached, now or earlier."""
+        """Return whether the last output is more than `WARNING_SECONDS` + `extra` seconds ago, now
+        or at an earlier call. Log a warning the first time."""
         if seconds >= WARNING_SECONDS + extra and self.should_warn("a call"):
             words = "a call of %s has not returned for %.0f s; %s"
             _log.warning(words, name, seconds, "; ".join(filter(None, [self.hint, self._advice])))
         return "a call" in self._warned
 
     def should_warn(self, topic: str) -> bool:
-        """Return whether to log a warning about `topic`: at the first call with this topic, and
-        only in the one process that may log warnings."""
+        """Return whether to log a warning about `topic`. True only at the first call with this
+        topic, and only in the one process that may log warnings."""
         if topic in self._warned:
             return False
         self._warned.add(topic)
@@ -124,8 +127,8 @@ class _Clock:
 
 
 class Waiting(_Clock):
-    """Measures the time since the last output of a call without a time limit, by `count`, the
-    number of outputs so far, and warns if it is too long."""
+    """Measures the time since the last output of a call without a time limit, and warns if it is
+    too long. `count` is the number of outputs so far."""
 
     def __init__(
         self, watch: Watch, name: str, count: Callable[[], int], extra: float = 0.0
@@ -168,31 +171,32 @@ class WatchedStep(_Clock):
 
 
 def step(words: str, watch: Watch | None = None) -> AbstractContextManager[None]:
-    """Return a context in which this thread takes a step, such as "importing m.py", and a step of
-    more than 10 s gives a warning."""
+    """Return a context in which this thread takes a step, such as "importing m.py". A step of more
+    than 10 s gives a warning."""
     return _watched(WatchedStep(words, watch))
 
 
 class _CallClock(_Clock):
-    """Measures the time since the last output of a mechanism that takes several calls for each."""
+    """Measures the time since the last output of a mechanism that needs several calls for an
+    output."""
 
     def __init__(self, watch: Watch, name: str, times: int, extra: float) -> None:
         super().__init__(watch, name, extra)
         self._times, self._total, self._calls = times, 0, 0
 
     def begin(self) -> None:
-        """Start a new count of calls, and add the previous one to the total."""
+        """Start to count calls from 0, and add the previous count to the total."""
         # Each new `Waiting` calls this first. 1 is added for the last call of the previous
         # `Waiting`: it has returned, but was not counted.
         self._total, self._calls = self._total + self._calls + 1, 0
 
     def see(self, calls: int) -> None:
-        """Set the number of calls since the last `begin`, and warn if the output takes too long."""
+        """Set the number of calls since the last `begin`. Warn if the output takes too long."""
         self._calls = calls
         self.left()
 
     def left(self) -> float:
-        """Log a warning if an output takes too long; return inf, since there is no time limit."""
+        """Log a warning if an output takes too long. Return inf, since there is no time limit."""
         seconds = self._idle((self._total + self._calls) // self._times)
         if seconds >= WARNING_SECONDS + self._extra and self._watch.should_warn("an output"):
             words = "an output of %s, %s runs (repeat), takes more than %.0f s; fewer are faster"

@@ -62,7 +62,8 @@ def visible(text: str) -> str:
 
 
 def inert(text: str) -> str:
-    r"""Return `text` with escapes in place of commands of GitHub Actions.
+    r"""Return `text` with an escape wherever GitHub Actions would read a command, such as
+    `::error::`.
 
     >>> inert("a::b"), inert(" ::error::c")
     ('a::b', ' \\x3a:error::c')
@@ -113,15 +114,16 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean_or_known(wrong: str, known: Sequence[str]) -> str:
-    """Return a sentence with the known name most similar to a wrong name, and a list of the known
-    names, unless there is a similar name and more than `_FEW_NAMES` names are known."""
+    """Return a sentence that names the known name most similar to a wrong name and lists all known
+    names. The list is left out if there is a similar name and more than `_FEW_NAMES` names are
+    known."""
     meant = did_you_mean(wrong, known)
     return meant if meant and len(known) > _FEW_NAMES else f"{meant} Known: {', '.join(known)}"
 
 
 def did_you_mean_file(wrong: str, names: Iterable[str], folder: str = "") -> str:
-    """Return `" Did you mean 'x'?"`, where x is the file with the most similar name and a similar
-    ending, in its folder as the user wrote it, or `""`."""
+    """Return `" Did you mean 'x'?"`, or `""`. x is the file of `names` with the most similar name
+    and a similar ending, in the folder `folder`, as the user wrote it."""
     # Imported inside the function, since most runs do not need difflib.
     import difflib
 
@@ -139,8 +141,9 @@ def did_you_mean_file(wrong: str, names: Iterable[str], folder: str = "") -> str
 
 
 def nearest(wrong: str, known: Iterable[str]) -> str | None:
-    """Return the known name nearest to a wrong name, or None: one that differs only in case, else
-    the shortest that begins with the wrong name, else a similar one (difflib)."""
+    """Return the known name nearest to a wrong name, or None. The first of these that exists is
+    nearest: a name that differs only in case, the shortest name that begins with the wrong name, a
+    similar name (difflib)."""
     names = list(known)
     near = [name for name in names if name.lower() == wrong.lower()]
     if not near and len(wrong.lstrip("-.")) >= _LETTERS:

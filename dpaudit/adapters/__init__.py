@@ -22,4 +22,6 @@ watch
     Logs a warning if a call does not return for long.
 law
     The probability of each output of a mechanism for one input.
+`Ended`
+    The exception for a child that has ended, or was killed at a time limit, during a request.
 """

@@ -1,5 +1,5 @@
-"""Ask the library of a mechanism for the claim that it makes (`claim: {from: library}`). A
-mechanism that runs in a separate process, or under another Python, is asked there."""
+"""Ask the library of a mechanism for the claim that it makes (`claim: {from: library}`). If the
+mechanism runs in a separate process, or under another Python, the library is asked there."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def library_claim(
     adjacency: Adjacency | None = None,
     delta: float | None = None,
 ) -> tuple[PrivacyClaim, ClaimSource]:
-    """Return (claim, source): the claim for one run that the library of a mechanism makes, for the
-    distance between the two inputs of a pair in the mechanism's own metric, and the call that gave
-    it.
+    """Return the claim that the library of a mechanism makes for one run, and the call of the
+    library that gave it. The claim is for inputs as far apart, in the mechanism's own metric, as d1
+    and d2.
 
-    pairs: the pairs of inputs; if empty, `adjacency` gives the distance of the pairs that a search
+    pairs: the pairs of inputs. If empty, `adjacency` gives the distance of the pairs that a search
         will find.
-    delta: if the library's claim is a curve ε(δ), the δ at which to ask for ε; None: ask at several
+    delta: the δ at which to ask for ε, if the library's claim is a curve ε(δ). None: ask at several
         δ.
 
     Raises ClaimError if there is no such claim, or if the claims for two pairs differ; TargetError

@@ -44,7 +44,7 @@ _MAX_DROPPED_SHARE, _MAX_DROPPED_FEW = 1 / 8, 4
 class _Calls:
     """Base of `SingleDraws` and `Batches`: a callable of the user, and its arguments.
 
-    how: names of the parameters for the dataset, the generator and the number of outputs.
+    how: names of the parameters for the dataset, the random generator and the number of outputs.
     params: keyword arguments of every call.
     """
 
@@ -85,20 +85,20 @@ class SingleDraws(_Calls):
         return collect_outputs(draws, inputs, partial(self.watch.calls, self.name))
 
     def bound(self, rng: np.random.Generator) -> Function:
-        """Return the user's callable as a function of the dataset alone, with the user's parameters
-        and, if it takes a random generator, `rng`."""
+        """Return the user's callable as a function of the dataset alone. The user's parameters and,
+        if the callable takes a random generator, `rng` are filled in."""
         return bind(self._single(), self._arguments(rng), self.how.data)
 
     def _single(self) -> Function:
-        """Return the user's callable, wrapped if necessary to return a single output per call."""
+        """Return a function that returns a single output per call, from the user's callable."""
         alone = self.how.alone
         return self.function if alone is None else partial(_only, self.name, self.function, alone)
 
 
 @dataclass(frozen=True, slots=True)
 class Batches(_Calls):
-    """A callable called once for many draws. `compiled` has the sizes of its calls so far if it is
-    compiled again for each size."""
+    """A mechanism that is a Python callable, called once for many draws. `compiled` has the sizes
+    of the calls so far if the callable is compiled again for each size; else it is empty."""
 
     compiled: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
     interleaved = False
@@ -110,8 +110,9 @@ class Batches(_Calls):
 
     @property
     def doubt(self) -> str | None:
-        """Return a warning if the parameter for the number of outputs may mean something else: the
-        user did not name it, and its default is an integer other than 1."""
+        """Return a warning if the parameter that seems to take the number of outputs may mean
+        something else. It may if the user did not name it, and its default is an integer other than
+        1."""
         if self.how.usual in (None, 1):
             return None
         batch = self.batch
@@ -154,7 +155,7 @@ class Batches(_Calls):
 
 
 def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments: Any) -> Any:
-    """Call a function that makes many outputs per call for one output, and return this output."""
+    """Call a function that makes many outputs per call, for one output, and return this output."""
     outputs = function(*dataset, **arguments, **{batch: 1})
     return _as_batch(outputs, name, batch, 1)[0]
 
@@ -162,9 +163,10 @@ def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments:
 def calls(
     function: Function, arguments: Mapping[str, Any], inputs: Iterable[Any], data: str | None
 ) -> Iterator[Any]:
-    """Yield the output of one call of `function` for each dataset of `inputs`. If the dataset is
-    the first parameter and `arguments` are exactly the next ones, all are passed by position, which
-    saves about 40 ns per draw; otherwise by keyword."""
+    """Yield the output of one call of `function` for each dataset of `inputs`. Arguments are passed
+    by keyword or, if the dataset is the first parameter and `arguments` are exactly the next ones,
+    by position, which saves about 40 ns per draw. `data` names the parameter for the dataset, if it
+    must be passed by keyword."""
     names = names_after_dataset(function)[: len(arguments)] if arguments else []
     if data is None and set(names) == set(arguments):
         return map(function, inputs, *(repeat(arguments[name]) for name in names))
@@ -172,8 +174,8 @@ def calls(
 
 
 def names_after_dataset(function: Function) -> list[str]:
-    """Return the names of the parameters after the dataset that can be given by position, in order;
-    [] if the signature is unknown."""
+    """Return the names of the parameters after the dataset that can be given by position, in order.
+    The list is empty if the signature is unknown."""
     try:
         parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):
@@ -185,9 +187,9 @@ def names_after_dataset(function: Function) -> list[str]:
 
 
 def bind(function: Function, arguments: Mapping[str, Any], data: str | None = None) -> Function:
-    """Return `function` as a function of the dataset alone, with keyword `arguments` filled in, by
-    a lambda whose source contains their names. It adds only about 30 ns per draw; functools.partial
-    and `**arguments` add 100 to 130 ns."""
+    """Return `function` as a function of the dataset alone, with the keyword `arguments` filled in.
+    The result is a lambda, compiled from source that contains the names of the arguments: it adds
+    only about 30 ns per draw, where functools.partial and `**arguments` add 100 to 130 ns."""
     if not arguments and data is None:
         return function
     if not all(map(_is_name, [*arguments, *filter(None, [data])])):
@@ -208,8 +210,8 @@ def _is_name(text: str) -> bool:
 def apply_post_process(
     function: Function | None, outputs: list[Any], watch: Watch | None = None
 ) -> list[Any]:
-    """Return the outputs after `function`, if any, was applied to each of them. Exceptions of the
-    mechanism (`Raised`) stay as they are."""
+    """Return the results of `function` for all `outputs`, in order. Exceptions of the mechanism
+    (`Raised`) stay as they are. Without a function, `outputs` are returned."""
     if function is None:
         return outputs
     watched = nullcontext if watch is None else partial(watch.calls, "post_process")
@@ -225,7 +227,7 @@ def _composed(outer: Function, inner: Function) -> Function:
 
 
 def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
-    """Return the result of a call for many draws as an array or a list. Raises MechanismError."""
+    """Return the result of a call as an array or list of `size` outputs. Raises MechanismError."""
     count: int | None = None
     if not isinstance(outputs, str | bytes | Mapping | set | frozenset):
         with suppress(TypeError):  # raised by values without a length
@@ -244,8 +246,8 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
 
 
 def draw_in_few_sizes(draw: Callable[[int], Outputs], size: int) -> Outputs:
-    """Return `size` outputs from calls of `draw` whose sizes all are in `BATCH_SIZES`. Outputs that
-    a call returned in excess are dropped."""
+    """Return `size` outputs from calls of `draw`, each for a number of draws in `BATCH_SIZES`.
+    Outputs beyond `size` are dropped."""
     parts = [draw(count) for count in batch_sizes(size)]
     if len(parts) == 1:
         return parts[0][:size]
@@ -256,7 +258,7 @@ def draw_in_few_sizes(draw: Callable[[int], Outputs], size: int) -> Outputs:
 
 
 def batch_sizes(size: int) -> list[int]:
-    """Return sizes, in `BATCH_SIZES`, of calls that together make at least `size` draws."""
+    """Return sizes, all in `BATCH_SIZES`, of calls that together make at least `size` draws."""
     sizes, left = list[int](), size
     while left > 0:
         above = min((count for count in BATCH_SIZES if count >= left), default=None)
@@ -268,7 +270,7 @@ def batch_sizes(size: int) -> list[int]:
 
 
 def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
-    """Return the error for a call for a batch that failed.
+    """Return the error to raise if a call for a batch has failed.
 
     batch, size: name and value of the parameter for the number of outputs.
     what: description of the failure, such as "raised ValueError: …".
@@ -281,7 +283,7 @@ def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
 
 
 def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
-    """Return the error for a call that returned another number of outputs than requested.
+    """Return the error to raise if a call has returned another number of outputs than requested.
 
     batch, size: name and value of the parameter for the number of outputs.
     got: the number returned, such as "2 outputs", or the type of the result.
@@ -296,7 +298,7 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
 
 
 def as_python(outputs: Outputs) -> Iterable[Any]:
-    """Return a one-dimensional array as a list of Python values; return other outputs unchanged."""
+    """Return a one-dimensional array as a list of Python values. Return other outputs unchanged."""
     return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs
 
 
@@ -311,12 +313,12 @@ class Mechanism(Protocol):
     interleaved: whether each draw is a call of its own, so that draws of both inputs can alternate
         (`sample_each`).
     types_by_draw: whether the type of an output, such as int or float, depends on its own draw
-        alone. This is False if outputs may be entries of one array, in which a single float turns
-        all integers into floats.
-    text_orders: whether dpaudit can find out if the text keys of a dict have the order of a set of
-        these texts. Such an order depends on the hash seed and reveals nothing. So the process that
-        draws must compare the orders, or must have the hash seed of this process. False for
-        programs in other languages, in which the order of a set is unknown.
+        alone. False if outputs may be entries of one array, in which a single float turns all
+        integers into floats.
+    text_orders: whether dpaudit can find out if the text keys of a dict are in the order in which a
+        set has these texts. This order depends on the hash seed and reveals nothing. True if the
+        process that draws compares the orders, or has the hash seed of this process; False for
+        programs in other languages.
     parts: objects of the user, in which dpaudit finds and seeds random generators.
     """
 
@@ -340,7 +342,7 @@ class Mechanism(Protocol):
         ...
 
     def close(self) -> None:
-        """End the processes that were started for draws; the next draw restarts them."""
+        """End the processes that were started to make draws. The next draw starts them again."""
         ...
 
 
@@ -384,13 +386,13 @@ def collect_outputs(
     inputs: list[Any],
     watched: Callable[[list[Any]], AbstractContextManager[Any]] = nullcontext,
 ) -> list[Any]:
-    """Return the outcomes of the draws of an iterator. If a draw forks the process, the fork ends
-    when this draw returns.
+    """Return the outcomes of the draws that an iterator makes. If the mechanism forks the process
+    during a draw, the forked process ends when this draw returns.
 
     draws: makes a draw for each item of `inputs`, and can continue after an exception.
     inputs: the inputs that `draws` reads.
-    watched: called with the list of outputs, which grows with each draw; returns the context in
-        which the draws are made.
+    watched: takes the list of outputs, which grows with each draw, and returns the context in which
+        to make the draws.
     """
     outputs: list[Any] = []
     known: dict[tuple[str, str], Raised] = {}
@@ -425,7 +427,7 @@ _inputs_read: dict[object, list[Any]] = {}
 
 
 def _stop_reading() -> None:
-    """Empty the lists of inputs that are left to draw, in a process that a mechanism has forked."""
+    """Empty the lists of inputs, so that a process that a mechanism has forked draws no more."""
     # Without inputs, the fork makes no further draws, which could fork again and again.
     for inputs in _inputs_read.values():
         inputs.clear()
@@ -441,7 +443,7 @@ def as_outcome(error: BaseException) -> Raised:
 
 
 def _located(error: BaseException, known: dict[tuple[str, str], Raised]) -> Raised:
-    """Return an exception as an outcome, with the source line of the first `_MAX_PLACES`."""
+    """Return an exception as an outcome, with the source line for the first `_MAX_PLACES` kinds."""
     key = type(error).__name__, message_of(error)
     if key not in known:
         if len(known) == _MAX_PLACES:

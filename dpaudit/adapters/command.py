@@ -1,6 +1,7 @@
 """Draws from a program in any language, by the protocol of docs/guides/protocol.md. dpaudit writes
-a request, one line of JSON, to its standard input: a dataset, a number of outcomes and a seed. The
-program writes its outcomes to standard output, as lines of JSON or as binary numbers ("frames")."""
+a request, one line of JSON with a dataset, a number of outcomes and a seed, to the program's
+standard input. The program writes its outcomes to standard output, as lines of JSON or as binary
+numbers ("frames")."""
 
 from __future__ import annotations
 
@@ -43,8 +44,8 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The first line that a program writes, with the version of the protocol.
 
     batch: whether the program prefers requests for many outcomes.
-    frames: type of the binary numbers that the program writes; None if it writes lines of JSON.
-    columns: number of binary numbers in an outcome; None if an outcome is a plain number.
+    frames: type of the binary numbers that the program writes. None: it writes lines of JSON.
+    columns: number of binary numbers in an outcome. None: an outcome is a plain number.
     """
 
     dpaudit: Literal[1]
@@ -87,10 +88,10 @@ class Program(Child):
         )
 
     def answer(self, requests: list[tuple[bytes, int]], outcomes: list[Any]) -> None:
-        """Send requests for single outcomes, as (beginning, which names the dataset, seed), and
-        append each outcome to `outcomes`, which may have the first answers. Raises Ended if the
-        program ends or a draw takes too long; the answers from the present request on are then
-        missing."""
+        """Send requests for single outcomes, and append the answers to `outcomes`, in order. Each
+        request is (its beginning, which contains the dataset; its seed). If `outcomes` already has
+        answers, only the later requests are sent. Raises Ended if the program ends or a draw takes
+        too long; `outcomes` then has the answers before this draw."""
         self._check_idle()
         sent, size = len(outcomes), len(requests)
         while len(outcomes) < size:
@@ -108,7 +109,8 @@ class Program(Child):
         self._check_idle()
 
     def batch(self, start: bytes, size: int, seed: int) -> Outputs:
-        """Return `size` outcomes of a request that begins with the dataset. Raises Ended."""
+        """Return `size` outcomes from one request. `start` is its beginning, which contains the
+        dataset. Raises Ended."""
         self._check_idle()
         self.send(_request(start, size, seed))
         if self.hello.frames is not None:
@@ -132,7 +134,7 @@ class Program(Child):
         return answers
 
     def _answers(self) -> list[Any] | None:
-        """Return the outcomes that have arrived since the last call, None without any."""
+        """Return the outcomes that have arrived since the last call, or None if there are none."""
         if self.hello.frames is not None:
             count = len(self.received) // self._width
             data = self.taken(count * self._width)
@@ -159,7 +161,7 @@ class Program(Child):
 
     @property
     def _width(self) -> int:
-        """Number of bytes of an outcome in binary output."""
+        """Number of bytes of one outcome in binary output."""
         return 8 * (self.hello.columns or 1)
 
     def _numbers(self, data: bytes) -> NDArray[Any]:
@@ -182,9 +184,9 @@ class Program(Child):
 class Command(InChild[Program]):
     """A mechanism whose outcomes come from a program.
 
-    By default, each request asks for a single outcome. Draws of d1 and d2 can then alternate, and
-    it is known which draw ended the program. If the user or the program chooses batches, each
-    request asks for many outcomes of one input, and an end of the program is an error.
+    By default, a request asks for a single outcome. Draws of d1 and d2 can then alternate, and the
+    draw in which the program ends is known. If the user or the program chooses batches, a request
+    asks for many outcomes of one input, and an end of the program is an error.
     """
 
     text_orders = False  # the order of texts in a set is unknown for other languages

@@ -1,6 +1,6 @@
-"""A mechanism that draws in a child. The end of a child during a draw is the outcome of this draw:
-`crash`, or `timeout` if the child was killed at the time limit. The draw is not repeated, since
-that would keep only draws that a child survives. A new child makes the next draw."""
+"""A mechanism that draws in a child. If the child ends during a draw, this is the outcome of the
+draw: `crash`, or `timeout` if the child was killed at the time limit. The draw is not repeated,
+since then only draws that a child survives would count. A new child makes the next draw."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _MAX_SLOW_FAILED_DRAWS, _SLOW_SECONDS = 3, 10.0
 class InChild(ABC, Generic[Process]):
     """Base of mechanisms that draw in a child.
 
-    label, batch: for messages about batches: name of the mechanism, and of the parameter for the
-        number of draws.
+    label: name of the mechanism, for messages about batches.
+    batch: name of the parameter for the number of draws, for the same messages.
     interleaved: whether each draw is a call of its own.
     has_few_sizes: whether calls for batches use only a few different numbers of draws.
     """
@@ -93,8 +93,8 @@ class InChild(ABC, Generic[Process]):
         """Return `size` outputs, made in a single call. Raises Ended."""
 
     def running(self) -> Process:
-        """Return the child that makes the next draw. Raises MechanismError if it cannot be started
-        in place of one that has ended."""
+        """Return the child that makes the next draw. Raises MechanismError if the last child has
+        ended and no new one can be started."""
         self._began = time.monotonic()
         if self._child is None or not self._child.is_alive:
             self.close()
@@ -111,9 +111,9 @@ class InChild(ABC, Generic[Process]):
         self._deaths, self._varies = 0, True
 
     def died(self, end: Ended, dataset: Hashable) -> Raised:
-        """Return the outcome of a draw in which the child has ended, for this dataset or a value
-        that identifies it. Raises MechanismError if the mechanism ends its child in every draw, or
-        in too many draws in a row."""
+        """Return the outcome of a draw in which the child has ended. `dataset` is the input, or a
+        value that identifies it. Raises MechanismError if the mechanism ends its child in every
+        draw, or in too many draws in a row."""
         self.close()
         failure = self._failed(end)
         self._deaths += 1

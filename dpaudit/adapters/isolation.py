@@ -51,9 +51,9 @@ _INSIDE = "DPAUDIT_WORKER"
 
 
 class Worker(Child):
-    """A child that has loaded the mechanism and answers requests. `known` says how to call it, as
-    an earlier child has reported. Raises TargetError if the mechanism cannot be loaded, or cannot
-    be called with the parameters of the target."""
+    """A child that has loaded the mechanism and answers requests. `known` is how to call the
+    mechanism, if an earlier child has reported it. Raises TargetError if the mechanism cannot be
+    loaded, or cannot be called with the parameters of the target."""
 
     script = worker.__file__
 
@@ -110,7 +110,8 @@ class Worker(Child):
         return reply
 
     def take(self, number: int, dataset: Any) -> None:
-        """Send a dataset to the child, unless it has a dataset of this number."""
+        """Send a dataset to the child, unless the child already has the dataset with this
+        number."""
         if number not in self.sent:
             step = WatchedStep(
                 f"handing a dataset over to the process of {self._name}", self._watch
@@ -120,8 +121,9 @@ class Worker(Child):
             self.sent.add(number)
 
     def draw(self, arms: bytes, datasets: Sequence[Any], seed: int) -> None:
-        """Make draws for the datasets with the numbers in `arms`, at most `worker.SLOTS`, for
-        `outcomes` to return. Raises Ended if the child ends or a draw takes too long."""
+        """Make one draw for each number of a dataset in `arms`, in this order. `outcomes` then
+        returns the outputs. `arms` has at most `worker.SLOTS` numbers. Raises Ended if the child
+        ends or a draw takes too long."""
         counters = self._layout.counters
         counters[0], counters[1] = worker.NOT_BEGUN, 0
         self._layout.arms[: len(arms)] = arms
@@ -130,8 +132,8 @@ class Worker(Child):
         self.ask("draw", *self.clocks(len(arms)), count=len(arms), seed=seed, how=self._how)
 
     def clocks(self, count: int) -> list[Clock]:
-        """Return clocks for `count` draws with one call each: one warns of a slow draw, the other
-        measures the time limit of the present draw."""
+        """Return the clocks for `count` draws with one call each. One warns of a slow draw, the
+        other measures the time limit of the present draw."""
         counters = self._layout.counters
         waiting = self._watch.waiting(self._name, counters).left
         if self._timeout is None:
@@ -139,8 +141,8 @@ class Worker(Child):
         return [waiting, Patience(self._timeout, counters, count).left]
 
     def outcomes(self, count: int) -> Outputs:
-        """Return the outputs of all finished draws of the last request, which asked for `count`, in
-        order. Raises MechanismError if the shared memory is corrupt."""
+        """Return the outputs of all finished draws of the last request, in order. `count` is the
+        number of draws that it asked for. Raises MechanismError if the shared memory is corrupt."""
         done, used = self._layout.counters
         done = 0 if done == worker.NOT_BEGUN else done
         if done > count or used > worker.HEAP:
@@ -169,9 +171,10 @@ class Worker(Child):
         return outcomes.tolist()
 
     def draw_batch(self, number: int, size: int, seed: int) -> Outputs:
-        """Return the outputs of a single call that makes `size` draws for a dataset, which must
-        have been sent by `take`. Raises Ended if the child ends or is killed at the time limit, and
-        MechanismError if the call raises an exception or returns another number of outputs."""
+        """Return the outputs of one call that makes `size` draws for a dataset. `take` must have
+        sent the dataset with this number. Raises Ended if the child ends or is killed at the time
+        limit, and MechanismError if the call raises an exception or returns another number of
+        outputs."""
         batch = str(self.calling.batch)
         clocks = [self._watch.waiting(self._name, size=size).left]
         if self._timeout is not None:
@@ -191,8 +194,9 @@ class Worker(Child):
         return array(dtype, shape, data)
 
     def claim(self, inputs: Any, relation: Any, delta: float | None) -> dict[str, Any]:
-        """Return the claim of the mechanism's library for (d1, d2), or None, and for the relation
-        and the δ of a `library_claims.Question`. Raises NoClaim if there is none."""
+        """Return the answer of the mechanism's library to a `library_claims.Question`. `inputs` are
+        (d1, d2) or None; `relation` and `delta` are those of the question. Raises NoClaim if the
+        library makes no claim."""
         for number, dataset in enumerate(inputs or ()):
             self.take(number, dataset)
         step = WatchedStep(f"asking {self._name} for its claim", self._watch)
@@ -214,8 +218,8 @@ class Worker(Child):
             raise MechanismError(why, code="process-failed") from None
 
     def ask(self, method: str, *clocks: Clock, **arguments: Any) -> tuple[Any, bytes]:
-        """Call a method of `worker.Service`, and return its reply as a dict, and the raw bytes that
-        follow it. Raises Ended, and MechanismError if the child refuses."""
+        """Call a method of `worker.Service` in the child. Return its reply as a dict, and the raw
+        bytes that follow the reply. Raises Ended, and MechanismError if the child refuses."""
         self.send(request(method, arguments))
         try:
             reply = json.loads(self.wait(partial(self.line, _MAX_REPLY_BYTES), *clocks))
@@ -231,7 +235,8 @@ class Worker(Child):
 
 
 class Isolated(InChild[Worker]):
-    """A mechanism that draws in a `Worker`. A new one, with a new seed, replaces one that ends."""
+    """A mechanism that draws in a `Worker`. If a worker ends, a new one with a new seed replaces
+    it."""
 
     text_orders = True  # the child itself compares orders of texts with orders of sets
 
@@ -309,15 +314,16 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 class Patience:
-    """Measures the time left for the present one of `count` draws of a worker. The first of the
-    shared `counters` is the number of finished draws."""
+    """Measures the time left for the present draw of a worker that makes `count` draws. The first
+    of `counters`, which are shared with the worker, is the number of finished draws."""
 
     def __init__(self, seconds: float, counters: memoryview, count: int) -> None:
         self._seconds, self._counters, self._count = seconds, counters, count
         self._done, self._since = worker.NOT_BEGUN, time.monotonic()
 
     def left(self) -> float:
-        """Return the seconds left for the present draw; without one, the whole time limit."""
+        """Return the seconds left for the present draw. If all draws are finished, return the time
+        limit."""
         now, done = time.monotonic(), self._counters[0]
         if done != self._done or done in (worker.NOT_BEGUN, self._count):
             self._done, self._since = done, now
@@ -341,7 +347,7 @@ def _description(target: PythonTarget) -> dict[str, Any]:
 
 
 def _calling(reply: Any, target: PythonTarget) -> Calling:
-    """Return how to call a mechanism whose signatures are in the reply of its worker."""
+    """Return how to call a mechanism, from the reply of its worker, which has its signatures."""
     if target.post_process is not None:
         check_post_process(_stub(reply["process"]), f"of {target.name}")
     how = calling(_stub(reply["parameters"]), target)
@@ -349,7 +355,7 @@ def _calling(reply: Any, target: PythonTarget) -> Calling:
 
 
 def _stub(parameters: Sequence[Any] | None) -> Any:
-    """Return a function with the signature that `worker._signature` has described."""
+    """Return a function whose signature is the one that `worker._signature` has described."""
 
     def stub() -> None: ...
 

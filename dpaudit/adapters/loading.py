@@ -80,8 +80,9 @@ _MAX_EXACT = 2**53
 @dataclass(frozen=True, slots=True)
 class Composition:
     """Several mechanisms on the same input, whose outputs together are one output, a tuple. The
-    components draw one after the other from the same generator, so that their noise is independent.
-    If all of them return batches as arrays of numbers, these become the columns of one array."""
+    mechanisms draw one after the other from the same generator, so that their noise is independent.
+    If all of them return batches as arrays of numbers, a batch is an array with these as
+    columns."""
 
     name: str
     components: tuple[Mechanism, ...]
@@ -119,7 +120,8 @@ class Composition:
             component.close()
 
     def released(self, outputs: Sequence[Outputs]) -> list[Any]:
-        """Return, for each draw, the tuple of the components' outputs, after post-processing."""
+        """Return, for each draw, the tuple of the outputs of all mechanisms, after
+        post-processing."""
         return apply_post_process(
             self.post_process, _rows(list(map(as_python, outputs))), self.watch
         )
@@ -127,8 +129,8 @@ class Composition:
 
 @dataclass(frozen=True, slots=True)
 class Repetition(Wrapping):
-    """Several runs of a mechanism on the same input. An output is a tuple with one entry per run;
-    the call for a batch makes the runs of all its outputs."""
+    """Several runs of a mechanism on the same input. An output is a tuple with one entry per run.
+    One call for a batch makes the runs of all outputs of the batch."""
 
     times: int
     watch: Watch = field(default_factory=Watch, repr=False, compare=False)
@@ -153,8 +155,8 @@ class Repetition(Wrapping):
         return [dataset for dataset in datasets for _ in range(self.times)]
 
     def released(self, outputs: Outputs) -> Outputs:
-        """Return, for each draw, a tuple (or a row of an array) of the outputs of its runs, which
-        are in the order of `inputs`."""
+        """Return the outputs of the draws: for each, a tuple (or a row of an array) of the outputs
+        of its runs. `outputs` has one entry per run, in the order of `inputs`."""
         if isinstance(outputs, np.ndarray):
             if outputs.dtype.names is None and not outputs.dtype.hasobject:
                 return outputs.reshape(-1, self.times, *outputs.shape[1:])
@@ -165,15 +167,15 @@ class Repetition(Wrapping):
 
 
 def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:
-    """Return for each draw the joint outcome (`together`) of the components or runs."""
+    """Return for each draw the joint outcome (`together`) of its entries in all `columns`."""
     rows: list[Any] = list(zip(*columns, strict=True))
     fails = any(Raised in set(map(type, column)) for column in columns)
     return list(map(together, rows)) if fails else rows
 
 
 def together(entries: tuple[Any, ...]) -> Any:
-    """Return the joint outcome of several runs: the tuple of all outputs or, if a run raised an
-    exception, the first exception."""
+    """Return the joint outcome of several runs: the tuple of their outputs. If a run raised an
+    exception, the joint outcome is the first exception."""
     return next((entry for entry in entries if isinstance(entry, Raised)), entries)
 
 
@@ -199,8 +201,8 @@ def _fits_float(array: NDArray[Any]) -> bool:
 @dataclass(frozen=True, slots=True)
 class WithAdversary(Wrapping):
     """A mechanism whose outcomes are the guesses of an adversary about another mechanism's outputs.
-    The adversary may be random. Draws raise MechanismError if the adversary raises or returns no
-    valid guess, since this is no evidence about the mechanism."""
+    The adversary may be random. Draws raise MechanismError if the adversary raises an exception or
+    returns no valid guess, since this says nothing about the mechanism."""
 
     adversary: Callable[[Any], Any]
     adversary_name: str
@@ -216,7 +218,7 @@ class WithAdversary(Wrapping):
         return self.answers(self.mechanism.sample_each(datasets, rng))
 
     def answers(self, outputs: Outputs) -> list[Any]:
-        """Return the adversary's guess for each output; an exception (`Raised`) stays as it is."""
+        """Return the adversary's guess for each output. An exception (`Raised`) stays as it is."""
         return [
             output if isinstance(output, Raised) else self._answer(output)
             for output in as_python(outputs)
@@ -241,9 +243,9 @@ class WithAdversary(Wrapping):
 
 
 def add_adversary(mechanism: Mechanism, adversary: Callable[[Any], Any] | str | None) -> Mechanism:
-    """Return a mechanism whose outcomes are the guesses of `adversary`, a function or its import
-    path; without one, the mechanism itself. Raises TargetError if it cannot be imported or
-    called."""
+    """Return a mechanism whose outcomes are the guesses of `adversary`. Without an adversary,
+    return the mechanism itself. Raises TargetError if the import path of the adversary cannot be
+    imported, or names nothing that can be called."""
     if adversary is None:
         return mechanism
     return WithAdversary(mechanism, applied(adversary, "adversary"), name_of(adversary))
@@ -257,9 +259,9 @@ Timed = Callable[[list[Any], np.random.Generator], TimedOutputs]
 
 
 def timed_calls(mechanism: Mechanism) -> Timed:
-    """Return a function that draws from a mechanism and measures the duration of each draw, which
-    is that of all its calls, without post-processing. Raises UsageError if the mechanism makes
-    batches or runs in another process."""
+    """Return a function that draws from a mechanism and measures the duration of each draw. The
+    duration is that of all calls of a draw, without post-processing. Raises UsageError if the
+    mechanism makes batches or runs in another process."""
     match mechanism:
         case SingleDraws():
             return partial(_calls, mechanism)

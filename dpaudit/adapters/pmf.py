@@ -1,6 +1,6 @@
-"""The exact law of the output of a mechanism, read from its function `pmf`. `pmf(dataset,
-**params)` returns a mapping from every possible output to its probability. An exact audit (option
-`exact`) compares these laws with the claim and draws nothing."""
+"""The exact law of a mechanism, read from its function `pmf`. `pmf(dataset, **params)` returns a
+mapping from every possible output to its probability. An exact audit (option `exact`) compares the
+laws for d1 and d2 with the claim, and draws nothing."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _SUM_TOLERANCE = 1e-9
 def law_table(
     target: AnyTarget, d1: Any, d2: Any, then: Callable[[list[Any]], list[Any]] | None = None
 ) -> tuple[LawRow, ...]:
-    """Return a row for each possible output of a target, after post-processing: (output in words,
-    probability under d1, probability under d2). The law of a composition is the product of the laws
-    of its parts.
+    """Return a row for each possible output of a target: (output in words, probability under d1,
+    probability under d2). The law of a composition is the product of the laws of its parts. Outputs
+    are those after post-processing.
 
-    then: maps the list of all outputs of a law to the outcomes to compare, such as the guesses of
-        an adversary, one for each output. None: the outputs themselves are compared.
+    then: maps the list of all outputs of a law to the list of outcomes to compare, such as the
+        guesses of an adversary. None: the outputs themselves are compared.
 
     Raises TargetError if a mechanism has no pmf, or if a pmf is not a probability distribution.
     """
@@ -74,8 +74,9 @@ def law_table(
 
 
 def stated_law(target: AnyTarget) -> Callable[[Any, str], Weighted]:
-    """Return a function from a dataset and its label, "d1" or "d2", to the law of the output of a
-    target. Raises TargetError if a part of the target cannot be loaded or has no pmf."""
+    """Return a function that takes a dataset and its label, "d1" or "d2", and returns the law of a
+    target for this dataset. Raises TargetError if a part of the target cannot be loaded or has no
+    pmf."""
     if isinstance(target, RepeatedTarget):
         single = stated_law(target.target)
         return lambda dataset, label: _product([single(dataset, label)] * target.times, target.name)

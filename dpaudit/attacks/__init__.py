@@ -8,7 +8,7 @@ columns
     Outcomes are rows of a table. The attribute `columns` of a score has the pairs (name, share) of
     the columns that it depends on most, the largest first; the shares add up to at most 1.
 feature
-    A column of outcomes as floats, for regressions and trees.
+    A function from a column of outcomes to floats, for regressions and trees.
 type
     Of an output, such as "list of numbers", None or "raised ValueError".
 whitened coordinate
@@ -29,8 +29,8 @@ bettor
     Stakes wealth against the claim on the draws of a block, with rules of earlier blocks. Its
     beliefs are estimates of Pr[d1 | level]. With the share s of α, wealth above 1/(s α) refutes.
 penalty
-    Standard errors by which a predicted bound is lowered, since the best of many candidates is best
-    partly by luck.
-coming
+    The number of standard errors by which a predicted bound is lowered, since the best of many
+    candidates is best partly by luck.
+future_draws
     The number of draws to come, on which a rule is tested.
 """

@@ -47,14 +47,15 @@ _NEWTON_STEPS = 4
 def additive(selection: SelectionDraws, columns: Sequence[Column] | None = None) -> list[Candidate]:
     """Return a list with one order of outcomes: by the sum of the log-ratios of some columns.
 
-    columns: the columns, all if None. The list is empty for fewer than two.
+    columns: the columns to use; None: all columns. For fewer than two, the list is empty.
     """
     columns = selection.outcomes.columns if columns is None else columns
     return [by_score(summed(selection, columns), selection)] if len(columns) > 1 else []
 
 
 def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
-    """Return the fitted score that sums the log-ratios of some columns, at least one."""
+    """Return the score that sums the log-ratios of the given columns, at least one, fitted to the
+    draws."""
     terms = [Term.of(make_cells(column, MAX_SUM_CELLS), column) for column in columns]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([table.name for table in tables], spread)
@@ -69,7 +70,8 @@ def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
 class Additive:
     """The score that sums the log-ratios of columns.
 
-    tables: for each term of the sum, its cells with their log-ratios, and the name of the column.
+    tables: for each term of the sum, (cells, name of the column); the value of a cell is its
+        log-ratio.
     text: the score in words.
     """
 
@@ -91,8 +93,8 @@ class Additive:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """One term of the score, for one column, or for several columns that have the same distribution
-    and share a table of log-ratios.
+    """A term of the score: a column, or several columns that share a table of log-ratios, since
+    they have the same distribution.
 
     indices: for each column, (draws,), the index of the cell of every draw.
     """
@@ -105,9 +107,11 @@ class Term:
         return cls(cells, [cells(column).astype(np.int32) for column in columns])
 
     def tally(self, is_d1: NDArray[np.bool_]) -> IntArray:
-        """Return the counts by fold, (folds, cells, 2), for the inputs `is_d1`, (draws,). Draws
-        without an entry, such as lists that are too short, are counted only if the column holds the
-        kinds of entries."""
+        """Return the counts by fold: (folds, cells, 2). `is_d1`, (draws,), tells the inputs.
+
+        A draw that has no entry in the column, such as a list that is too short, is not counted. It
+        is counted only in a column of types.
+        """
         labels, intervals = self.cells.labels, self.cells.intervals
         every = [by_fold(index, intervals + len(labels) + 1, is_d1) for index in self.indices]
         counts: IntArray = np.sum(every, axis=0)
@@ -124,8 +128,8 @@ def fitted_sum(
 ) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
     """Fit log-ratios to every term and sum them over the terms. Return four results:
 
-    tables: for every term, its cells with their log-ratios as values; all 0 if the differences
-        between d1 and d2 may be noise.
+    tables: for every term, its cells, with log-ratios as values. The values are 0 if the term's
+        differences between d1 and d2 may be noise.
     spread: for every term, the standard deviation of its log-ratio over the draws.
     held_out: (draws,), the held-out sums, on the scale of the fit to all draws.
     halves: (2, draws), the sums by the fits to two halves of the draws.
@@ -168,12 +172,14 @@ class _TermCounts:
 
     @property
     def has_order(self) -> bool:
-        """Whether the column has at least 3 intervals of numbers; fewer have one fit only."""
+        """Whether the column has at least 3 intervals of numbers. With fewer, only one way to fit
+        is tried."""
         return self.intervals > 2
 
     @property
     def numbers(self) -> IntArray:
-        """Training counts, (fits, intervals, 2), ordered such that evidence for d1 rises."""
+        """Training counts of the intervals, (fits, intervals, 2), in the order in which evidence
+        for d1 rises."""
         return self.train[:, : self.intervals][:, :: self.step]
 
     @property
@@ -182,7 +188,8 @@ class _TermCounts:
         return 1 if larger_for_d1(self.train[FOLDS, : self.intervals]) else -1
 
     def with_numbers(self, log_ratios: FloatArray) -> FloatArray:
-        """Return log-ratios, (fits, cells): `log_ratios` for intervals, `free` for labels."""
+        """Return log-ratios of all cells, (fits, cells): `log_ratios` for intervals, `free` for
+        labels."""
         result = self.free.copy()
         result[:, : self.intervals] = log_ratios
         return result
@@ -195,7 +202,7 @@ _Fit = tuple[FloatArray, float]
 
 
 def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
-    """Return the fits of each term; only the 128 most telling terms get piecewise linear fits."""
+    """Return the fits of each term; only the 128 of largest gain get piecewise linear fits."""
     columns = []
     for term in terms:
         counts = term.tally(is_d1)
@@ -223,7 +230,7 @@ def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
 
 
 def _best(column: _TermCounts, fits: Sequence[FloatArray]) -> _Fit:
-    """Return the fit that best predicts held-out inputs, scaled; 0 if none gains a nat."""
+    """Return the best scaled fit by held-out inputs; log-ratios of 0 if none gains a nat."""
     # `fits` are listed from simple to complex; a fit replaces a simpler one only if it gains a nat
     # more.
     best, most_gained = np.zeros_like(fits[0]), 0.0
@@ -236,7 +243,7 @@ def _best(column: _TermCounts, fits: Sequence[FloatArray]) -> _Fit:
 
 
 def _closely(columns: Sequence[_TermCounts]) -> list[_Fit]:
-    """Return for each column the best of three fits: piecewise linear, monotone, and free."""
+    """Return the best of three fits of each column: piecewise linear, monotone, and free."""
     # Piecewise linear fits of columns with the same number of intervals are made together, which is
     # many times faster.
     fits = [_in_order(column) for column in columns]
@@ -251,7 +258,7 @@ def _closely(columns: Sequence[_TermCounts]) -> list[_Fit]:
 
 
 def _in_order(column: _TermCounts) -> list[FloatArray]:
-    """Return the quick fits of a column, (training sets, cells): monotone, and free."""
+    """Return the two quick fits of a column, monotone and free, each (fits, cells)."""
     if not column.has_order:
         return [column.free]
     ordered = np.stack([pooled_counts(counts) for counts in column.numbers])[:, :: column.step]
@@ -270,8 +277,12 @@ def _shrunk(counts: IntArray) -> FloatArray:
 
 
 def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
-    """Return the factor of log-ratios, (fits, cells), that best predicts the inputs of held-out
-    draws, (fits, cells, 2), by logistic regression: below 1 for noisy log-ratios, 0 for noise."""
+    """Return the factor by which log-ratios must be multiplied to predict held-out inputs best, by
+    logistic regression. It is below 1 for noisy log-ratios, and 0 if they are only noise.
+
+    fit: log-ratios by fold and cell, (folds, cells).
+    counts: held-out draws, (folds, cells, 2).
+    """
     scale, draws = 0.0, counts.sum(axis=2).astype(np.float64)
     d1_draws, spread = counts[..., 0].astype(np.float64), fit**2 * draws
     for _ in range(_NEWTON_STEPS):
@@ -285,7 +296,7 @@ def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
 
 
 def _gain(fit: FloatArray, counts: IntArray) -> float:
-    """Return the log-likelihood of held-out inputs minus that at even odds, in nats."""
+    """Return the log-likelihood of held-out inputs minus that for equal probabilities, in nats."""
     lost = np.log1p(np.exp(np.stack([-fit, fit], axis=-1)))
     return float(np.sum(counts * (math.log(2) - lost)))
 
@@ -298,8 +309,8 @@ _EVERY = "output[*]"
 
 
 def exchangeable(selection: SelectionDraws) -> list[Candidate]:
-    """Return orders for a mechanism whose outcome is a list of independent runs. The score of an
-    outcome is the sum of the log-ratios of all entries of all its runs.
+    """Return orders of outcomes that are lists of independent runs of a mechanism, by the sum of
+    the log-ratios of all entries of all runs.
 
     All runs on one input have the same distribution, so the log-ratio of an entry is learned from
     all runs together. If each run has a single entry, the score is the log-likelihood ratio of the

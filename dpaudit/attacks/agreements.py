@@ -2,8 +2,8 @@
 
 Equal records may get equal labels, such as random names of clusters. Each entry alone then has the
 same law for both inputs, and only the agreement of two entries tells the inputs apart. Labels and
-integers are compared, in outputs with at most 64 of them. A pair is used if its agreement differs
-between d1 and d2 beyond luck, and beyond what the two entries by themselves explain.
+integers are compared, if an output has at most 64 of them. A pair of entries is used if it agrees
+more often on one input, beyond luck and beyond what each entry alone explains.
 """
 
 from __future__ import annotations
@@ -56,8 +56,10 @@ def agreements(selection: SelectionDraws) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True)
 class AgreementLevels(LevelMap):
-    """Two levels: of outcomes in which a pair of entries is equal, numbered `equal`, and of all
-    others."""
+    """Two levels, 0 and 1, by whether a pair of entries is equal.
+
+    equal: the level of outcomes in which they are equal.
+    """
 
     pair: Pair
     equal: int
@@ -84,7 +86,7 @@ class AgreementLevels(LevelMap):
 
 @dataclass(frozen=True, slots=True)
 class AgreementScore:
-    """A weighted sum over pairs of entries, of whether they are equal."""
+    """The score that sums weights of pairs of entries that are equal."""
 
     pairs: tuple[Pair, ...]
     score: Score
@@ -125,7 +127,7 @@ def _informative(columns: Sequence[Column], is_d1: NDArray[np.bool_]) -> tuple[P
 
 
 def _excess(keys: KeyArray) -> tuple[FloatArray, FloatArray]:
-    """Return how much more often than independent entries each pair agrees, and the variance."""
+    """Return by how much each pair agrees more often than independent entries, and the variance."""
     draws = keys.shape[1]
     # An entry of the draw before is independent, and has the law of the entry.
     independent = np.roll(keys, 1, axis=1)

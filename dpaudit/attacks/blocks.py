@@ -1,6 +1,6 @@
 """Scorers that divide outcomes: into independent blocks of columns, and by the type of the output.
 
-Each part is scored by the scorer that explains it best (`fits`, by `gain`).
+`fits` chooses, for each block or type, the scorer that explains it best by `gain`.
 
 `parts` is for several releases in one output, such as a histogram and a winner. The columns are
 divided into blocks by χ² tests of pairs, and the scores of the blocks are added up, since releases
@@ -75,7 +75,7 @@ class Fit:
     """A score of some columns, with a measure of how well it explains draws.
 
     halves: (2, draws), the scores by fits to two halves of the draws.
-    gain: of the held-out score, in nats (see `gain`).
+    gain: how well the held-out score predicts the inputs, by the function `gain`, in nats.
     """
 
     attack: Scorer
@@ -85,9 +85,9 @@ class Fit:
 
 
 def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
-    """Return at most two fitted scores, of those that best predict the inputs of held-out draws,
-    the better first. With a single column, `attacks` are not used: the score is the log-ratio of
-    the cell."""
+    """Return the one or two fitted scores that best predict the inputs of held-out draws, the
+    better one first; none if no scorer returns a score. If there is a single column, `attacks` are
+    not used, and the score is the log-ratio of its cell."""
     known = [
         (attack, candidate.scored)
         for attack in (attacks if len(selection.outcomes.columns) > 1 else (_alone,))
@@ -102,7 +102,7 @@ def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
 
 
 def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
-    """Return the draws with only the named columns."""
+    """Return the selection draws with only the columns `names`."""
     outcomes = Table(tuple(selection.outcomes.named(names)), selection.size)
     return SelectionDraws(outcomes, selection.is_d1)
 
@@ -113,9 +113,9 @@ def _alone(selection: SelectionDraws) -> list[Candidate]:
 
 
 def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return how well scores predict inputs, in nats: the log-likelihood of the inputs given
-    `held_out` plus a fitted constant, minus that given only the frequency of each input. A NaN adds
-    0."""
+    """Return how well held-out scores predict the inputs, in nats: the log-likelihood of the inputs
+    given `held_out` plus a fitted constant, minus that given only the frequency of each input. A
+    draw with score NaN adds 0."""
     usual, scores = (
         np.full(len(is_d1), log_odds(is_d1)),
         np.clip(held_out, -MAX_SCORE, MAX_SCORE),
@@ -125,9 +125,9 @@ def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
 
 
 def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the constant that turns scores into log-odds of d1: it makes the predicted number of
-    draws of d1 the observed one. Only some scorers include the frequency of the inputs in the
-    score."""
+    """Return the constant that turns scores into log-odds of d1 when it is added. With it, the
+    expected number of draws of d1 is the observed one. It is needed since some scores leave out the
+    frequency of the inputs."""
     known = ~np.isnan(scores)
     scores, odds = scores[known], log_odds(is_d1[known])
     wanted = len(scores) * float(probability(np.array([odds]))[0])
@@ -143,7 +143,7 @@ def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
 
 
 def log_odds(is_d1: NDArray[np.bool_]) -> float:
-    """Return the log-odds that a draw is of d1: log((draws of d1 + ½) / (draws of d2 + ½))."""
+    """Return the log-odds of d1 among the draws: log((draws of d1 + ½) / (draws of d2 + ½))."""
     first = int(np.count_nonzero(is_d1))
     return math.log((first + 0.5) / (len(is_d1) - first + 0.5))
 
@@ -224,7 +224,7 @@ def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names
 
 
 def _better_later(best: Fit, sequence: Fit | None) -> Fit:
-    """Return the fit of a block that is likely to be best after further draws."""
+    """Return the one of two fits of a block that is likely to be better after further draws."""
     # Only a fit as a sequence is refitted to further draws, so it may be somewhat worse at present.
     if sequence is None or sequence.gain < best.gain / 2 - tuning.GAIN_OF_BLOCK:
         return best
@@ -233,8 +233,8 @@ def _better_later(best: Fit, sequence: Fit | None) -> Fit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """The score that sums the scores of independent blocks of columns; NaN if a block has no
-    score."""
+    """The score that sums the scores of independent blocks of columns. It is NaN for an outcome
+    without a score in some block."""
 
     scores: tuple[Score, ...]
     columns: tuple[tuple[str, float], ...]
@@ -261,8 +261,8 @@ def _added_up(fixed: Parts | None, sequences: Sequence[Prefixes]) -> Parts:
 
 
 def shares_of(scores: Sequence[Score], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
-    """Return the `columns` of several scores together: the share of a column is its mean over the
-    scores, weighted by `weights`, and all shares add up to 1."""
+    """Return the attribute `columns` of a score that combines several scores. The share of a column
+    is its mean over the scores, weighted by `weights`; all shares add up to 1."""
     weighted = [
         (name, weight * share)
         for score, weight in zip(scores, weights, strict=True)
@@ -298,7 +298,7 @@ def _parts(some: SelectionDraws) -> list[Names]:
 def _reached(
     first: int, left: Iterable[int], groups: Sequence[IntArray], arm: IntArray
 ) -> set[int]:
-    """Return the indices of a column and of all columns that depend on it, also through others."""
+    """Return the indices of a column and of all that depend on it, directly or through others."""
     luck = 2 * PAIR_TEST_ALPHA / (len(groups) * (len(groups) - 1))
     result, remaining, open_ = {first}, set(left) - {first}, [first]
     while open_ and remaining:
@@ -324,7 +324,8 @@ _MIN_TYPE_SHARE = 0.1
 
 
 def kinds(selection: SelectionDraws) -> list[Candidate]:
-    """Return [] or one order of outcomes, for outcomes of several types, such as vectors and None.
+    """Return at most one order of outcomes, for outcomes of several types, such as vectors and
+    None.
 
     Outcomes are ordered by a score. For a frequent type, the score that best explains the outcomes
     of this type is chosen, and the log-ratio of the type is added to it. The score of any other
@@ -367,7 +368,7 @@ class OutputType:
     """A type of output with a score of its own.
 
     key: hash of the type.
-    offset: added to the score; the sum is the log-ratio of the output, that of its type included.
+    offset: constant to add to the score, so that the sum includes the log-ratio of the type.
     """
 
     key: int

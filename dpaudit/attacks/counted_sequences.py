@@ -2,9 +2,10 @@
 
 The score of an entry follows from counts by state and symbol (`sequences.py`), so no draw has to be
 kept to refit it. How well a score orders outcomes is measured on draws that came after its fit. The
-score that is frozen in the end is fitted to all learning draws, so none is left to measure it. It
-gets the counts of the last measured score: both are cut into bins with the same shares of the draws
-in memory, and bin k gets the counts of bin k (docs/method.md §5, *Continued learning*).
+final score is fitted to all learning draws, so none is left to measure it. Therefore it gets the
+counts of the last measured score: both scores are cut into bins with the same shares of the draws
+in memory, and bin k of one gets the counts of bin k of the other (docs/method.md §5, *Continued
+learning*).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from dpaudit.outcomes import Outcomes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceScored(Scored):
-    """A score of sequences that can be refitted to counts of further draws by `states`."""
+    """A score of sequences with `states`, by which it can be refitted to counts of further
+    draws."""
 
     final_score: Callable[[], Prefixes]
     states: MarkovStates
@@ -40,11 +42,11 @@ class SequenceScored(Scored):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sum:
-    """A score that is a sum of terms, some of which are refitted when further draws are counted.
+    """A score that is a sum of scores, some of which are refitted when further draws are counted.
 
-    states: for each refitted term, the states of its sequences.
-    made: a function from the refitted terms to the whole score, with the rest.
-    rest: the fixed rest; None if all terms are refitted.
+    states: for each score of sequences that is refitted, the states of its sequences.
+    made: a function from the refitted scores to the whole score.
+    rest: the sum of the other scores, which stay fixed; None if all scores are refitted.
     """
 
     states: tuple[MarkovStates, ...]
@@ -53,23 +55,23 @@ class Sum:
 
     @classmethod
     def of(cls, scored: SequenceScored) -> Sum:
-        """Return a `Sum` whose only term is `scored`, a score of sequences."""
+        """Return a `Sum` of a single score of sequences, `scored`, which is refitted."""
         return cls((scored.states,), itemgetter(0))
 
 
 def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> Candidate:
-    """Return the candidate for a score of the draws in memory, refitted when further draws are
-    counted if there are enough in memory. `total` is the same score as a sum."""
+    """Return the candidate for a score of the draws in memory. If they are many enough, it is
+    refitted when further draws are counted. `total` is the same score as a `Sum`."""
     refit = FirstCounts(selection, scored, total) if selection.size >= MANY_DRAWS else None
     return by_score(scored, selection, refit)
 
 
 @dataclass(frozen=True, eq=False)
 class FirstCounts:
-    """Refits a score of sequences to the first counts of further draws. What a refit needs is made
-    only when draws are counted.
+    """Refits a score of sequences to the first counts of further draws. It makes a
+    `CountedEntries`, which does the work, only when draws are counted.
 
-    selection, scored, total: as in `CountedEntries.of`.
+    selection, scored, total: the arguments of `CountedEntries.of`.
     """
 
     selection: SelectionDraws
@@ -92,13 +94,12 @@ class FirstCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByEntry:
-    """A counter of outcomes, by whose counts a score of sequences can be refitted. It counts an
-    outcome in the bin of its score and, for each entry of its sequences, in a cell (state, symbol).
-    The symbol is the number of the entry's value; the state summarises the earlier entries
-    (`sequences.py`).
+    """A counter of outcomes that gives the counts to refit scores of sequences. It counts an
+    outcome once in the bin of its score, and once for each entry of its sequences, in the cell of
+    the state and symbol of that entry.
 
     scores: the scores of the sequences.
-    total: the score of an outcome as a sum: of `scores`, and of a rest that is not refitted.
+    total: the whole score of an outcome: the sum of `scores` and a fixed rest.
     digitise: finds the bin of a score.
     """
 
@@ -108,7 +109,7 @@ class ByEntry:
 
     @property
     def bins(self) -> int:
-        """Number of bins of the score, with one more for outcomes without a score."""
+        """Number of bins of the score, including one for outcomes without a score."""
         return len(self.digitise.edges) + 2
 
     @property
@@ -148,9 +149,8 @@ class KeptOutcomes:
 
     @classmethod
     def of(cls, outcomes: Outcomes, scores: Iterable[Score]) -> KeptOutcomes:
-        """Return the distinct outcomes that every score can score (no score is NaN), with their
-        frequencies.
-        """
+        """Return the distinct outcomes, and their frequencies, without outcomes for which a score
+        is NaN."""
         _, first, often = np.unique(outcomes.keys(), return_index=True, return_counts=True)
         some = outcomes.take(first)
         known = np.ones(len(first), dtype=bool)
@@ -163,16 +163,15 @@ class KeptOutcomes:
         return int(self.often.sum())
 
     def scored(self, score: Score) -> FloatArray:
-        """Return the value of the function `score` for each distinct outcome: (outcomes,). Values
-        are clipped to ±`MAX_SCORE`, so that all are finite."""
+        """Return the score of each distinct outcome, (outcomes,), clipped to ±`MAX_SCORE`."""
         return np.clip(score(self.outcomes), -MAX_SCORE, MAX_SCORE)
 
     def by_bin(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
-        """Return sums over the draws in memory in each bin of the score: (bins, 2).
+        """Return the sum of `each` over the draws in memory in each bin of the score: (bins, 2).
 
         result: (outcomes,), the score of each distinct outcome.
         edges: edges between bins, rising.
-        each: (outcomes, 2), a row for each distinct outcome, which is added once for each draw.
+        each: (outcomes, 2), for each distinct outcome, the row that each of its draws adds.
         """
         level = np.searchsorted(edges, result, side="right")
         return by_group(each * self.often[:, None], level, len(edges) + 1)
@@ -193,8 +192,8 @@ class MeasuredBins:
 
     @classmethod
     def without_draws(cls, score: Score, kept: KeptOutcomes) -> MeasuredBins:
-        """Return bins with equal numbers of the draws in memory, and with counts of 0, since these
-        draws were used to fit the score."""
+        """Return bins of a score with counts of 0. Each bin has about the same number of the draws
+        in memory. These are not counted, since the score was fitted to them."""
         result = kept.scored(score)
         edges = Scored("", np.repeat(result, kept.often), lambda: score, None).edges
         return cls(result, edges, np.zeros((len(edges) + 2, 2), dtype=np.int64))
@@ -206,15 +205,15 @@ class MeasuredBins:
 
 @dataclass(frozen=True, eq=False)
 class CountedEntries:
-    """Refits scores of sequences from counts, each time that the number of draws has doubled.
+    """Refits scores of sequences to counts, whenever the number of learning draws has doubled.
 
-    kept: the draws in memory, which show where to cut a score.
-    total: the score as a sum of refitted parts and a rest.
+    kept: the draws in memory, whose scores decide where a score is cut into bins.
+    total: the whole score, a sum of refitted scores and a fixed rest.
     by_entry: for each sequence and entry, (states, symbols, 2), the counts so far.
     scores: the present scores of sequences, fitted to the first `fitted_to` draws.
-    trial: bins of the present score.
-    earlier: bins of the previous score. They measure how well a score orders outcomes, until
-        `trial` has at least half as many draws; then None.
+    trial: bins of the present score, with the draws counted since its fit.
+    earlier: bins of the previous score. Their counts are used until `trial` has at least half as
+        many draws; then None.
     """
 
     kept: KeptOutcomes
@@ -227,8 +226,8 @@ class CountedEntries:
 
     @classmethod
     def of(cls, kept: SelectionDraws, scored: Scored, total: Sum) -> CountedEntries | None:
-        """Return the object that refits a score of the draws in memory; None if no outcome has a
-        score."""
+        """Return the object that refits `scored`, a score of the draws in memory; None if it has no
+        value for any outcome. `total` is the same score as a `Sum`."""
         states = [markov.finer(kept.outcomes) for markov in total.states]
         by_entry = tuple(
             tuple(
@@ -272,7 +271,7 @@ class CountedEntries:
         return later._refitted()._candidate(candidate)
 
     def _refitted(self) -> CountedEntries:
-        """Return a copy with scores fitted to all draws if their number has doubled."""
+        """Return a copy with scores refitted to all draws, if the number of draws has doubled."""
         draws = int(self.by_entry[0][0].sum())
         if draws < 2 * self.fitted_to:
             return self
@@ -282,12 +281,12 @@ class CountedEntries:
 
     @property
     def _measured(self) -> MeasuredBins:
-        """The bins of the previous score while the present score has too few draws."""
+        """The bins of the previous score, or those of the present one if it has enough draws."""
         return self.trial if self.earlier is None else self.earlier
 
     @cached_property
     def _latest(self) -> tuple[Prefixes, ...]:
-        """The terms that score sequences, each fitted again to all draws so far."""
+        """The scores of sequences, each fitted to all draws so far."""
         return _fitted(self.total, self.by_entry)
 
     @cached_property
@@ -312,7 +311,7 @@ class CountedEntries:
         )
 
     def _edges(self) -> FloatArray:
-        """Return rising edges; each bin holds the share of draws that it has in `_measured`."""
+        """Return edges between bins of the latest score, by the shares of draws in `_measured`."""
         measured, outcomes = self._measured, self.kept
         draws = outcomes.by_bin(measured.result, measured.edges, np.ones((len(measured.result), 2)))
         upto = np.cumsum(draws[:, 0]).astype(np.intp)[:-1]

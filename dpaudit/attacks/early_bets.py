@@ -63,8 +63,8 @@ _UNIT, _MAX_POSITION = 1.5, 4.0
 def bet_early(
     selection: SelectionDraws, objective: Objective, scorers: tuple[Scorer, ...]
 ) -> Learned:
-    """Learn from few draws, 16 or more. Return the rules to bet on, and the bettors' beliefs. The
-    scorers are tried unless outcomes are single numbers."""
+    """Learn from few draws, 16 or more. Return the rules to bet on, and the beliefs of the bettors.
+    For outcomes that are single numbers, `scorers` are not used."""
     column = selection.outcomes.columns[0]
     level: LevelMap
     expected: FloatArray | None = None
@@ -113,7 +113,7 @@ def _cells(selection: SelectionDraws) -> Cells:
 
 
 def _positions(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
-    """Return the mean standardised number of every level, (levels,); NaN for labels."""
+    """Return the mean of the standardised numbers at every level, (levels,); NaN for labels."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = float(np.median(numbers))
         unit = _UNIT * float(np.median(np.abs(numbers - middle)))

@@ -1,7 +1,7 @@
 """Features: columns of outcomes as numbers for regressions and trees.
 
-They are made from outcomes of selection draws, without their inputs. `raw_features` are for trees,
-`scaled_features` for linear models; `matrix` computes them for some outcomes.
+They are chosen from the outcomes of selection draws, without their inputs. `raw_features` are for
+trees, `scaled_features` for linear models; `matrix` computes them for any outcomes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _QUARTILES_OF_NORMAL = 1.349
 
 @dataclass(frozen=True, slots=True)
 class NumberFeature:
-    """A feature of a column: (number - centre) / scale, clipped at ±10. With scale 0, the feature
-    is the unchanged number. It is NaN for an entry that is a label and not a number."""
+    """A number of a column, as (number - centre) / scale, clipped at ±10. If `scale` is 0, the
+    number is unchanged. A label gives NaN."""
 
     column: str
     centre: float = 0.0
@@ -45,8 +45,8 @@ class NumberFeature:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A feature: the position of a label in `labels`, from 1 on; 0 for a number, NaN for another
-    label."""
+    """A label of a column, as its position in `labels`, from 1 on. A number gives 0, and a label
+    that is not in `labels` gives NaN."""
 
     column: str
     labels: tuple[str, ...]
@@ -59,8 +59,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class Indicator:
-    """A feature of a column: 1 in draws where the column has the number or label `entry`, else
-    0."""
+    """Whether a column has the number or label `entry`: 1 or 0."""
 
     column: str
     entry: float | str
@@ -73,8 +72,8 @@ class Indicator:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """A feature: 1 if a number is above `bound`, -1 if below, 0 if equal or a label. With Laplace
-    noise, the log-ratio of a number far from the bound depends only on its side."""
+    """The side of a number: 1 above `bound`, -1 below it, 0 for an equal number or a label. With
+    Laplace noise, the log-ratio of a number far from the bound depends only on its side."""
 
     column: str
     bound: float
@@ -102,13 +101,14 @@ def raw_features(columns: Iterable[Column]) -> list[Feature]:
 
 
 def scaled_features(columns: Iterable[Column]) -> list[Feature]:
-    """Return the features for linear models: numbers minus their median in units of their spread,
-    and an indicator (0 or 1) for each frequent label."""
+    """Return the features for linear models: (number - median) / spread for numbers, and an
+    indicator for each frequent label."""
     return [feature for column in columns for feature in _scaled(column)]
 
 
 def with_sides(features: Iterable[Feature]) -> list[Feature]:
-    """Return the features, with an `Above` feature at the median after every `NumberFeature`."""
+    """Return the features, and after every `NumberFeature` an `Above` feature, whose bound is the
+    median."""
     result: list[Feature] = []
     for feature in features:
         result.append(feature)
@@ -120,8 +120,8 @@ def with_sides(features: Iterable[Feature]) -> list[Feature]:
 def matrix(
     features: Sequence[Feature], outcomes: Outcomes, others: Sequence[FloatArray] = ()
 ) -> FloatArray:
-    """Return the features, then the columns `others`, by outcome: (size, features + others), in
-    Fortran order."""
+    """Return the value of every feature for every outcome: (size, features + others), in Fortran
+    order. The last columns are `others`, each (size,)."""
     result = np.empty((outcomes.size, len(features) + len(others)), order="F")
     for index, (feature, column) in enumerate(with_columns(features, outcomes)):
         result[:, index] = feature(column)

@@ -4,13 +4,13 @@
 
 0. *Point* (`best_point`). If the claim is a curve of points (ε, δ), one is chosen to be tested.
 1. *Features.* Columns are cut into cells (`levels/cells.py`) or turned into features
-   (`features.py`), without a look at the inputs.
-2. *Scorers* (listed in `scorers.py`; also boosted trees, `trees.py`, and users' attacks) estimate
-   the likelihood ratio of the two inputs, held out.
+   (`features.py`), without knowledge of the inputs.
+2. *Scorers* estimate the likelihood ratio of the two inputs, held out: those of `scorers.py`,
+   boosted trees (`trees.py`) and users' attacks.
 3. *Candidates* (`levels/candidates.py`) are the resulting orders. Their counts are smoothed over
    bins (`levels/piecewise_logit.py`) and shrunk over single cells (`levels/shrinkage.py`).
 4. *The objective* (`objective.py`) predicts the bound of each rule, less a penalty, and ranks the
-   candidates; a score gives way to plainer events that are as good (`plainest`).
+   candidates; a candidate with simpler events that is as good replaces a score (`plainest`).
 5. *Rules* (`rules.py`). The best rule of the winner is the main rule. A rare rule and a rule of
    another kind of candidate may join it. The levels also give the bettors their beliefs.
 
@@ -60,7 +60,8 @@ _OF_ONE_COLUMN: tuple[Scorer, ...] = (
 
 
 def scorers_of(selection: SelectionDraws, switches: Set[str]) -> tuple[Scorer, ...]:
-    """Return the scorers of dpaudit for these draws, with those of the options that are on."""
+    """Return the scorers of dpaudit that fit these draws, and those of the options in
+    `switches`."""
     is_one = len(selection.outcomes.columns) < 2
     if is_one and not switches:
         return _OF_ONE_COLUMN
@@ -77,7 +78,8 @@ def learn(
     *,
     with_rare: bool = True,
 ) -> Learned:
-    """Return the rules with the largest predicted bound among all scorers, and beliefs to bet on.
+    """Learn from selection draws. Return the rules with the largest predicted bounds, among the
+    candidates of all scorers, and the beliefs to bet on.
 
     scorers: the scorers to try; None: the scorers of dpaudit that need no option.
     with_rare: whether to look for rare outputs.
@@ -121,8 +123,9 @@ def _has_few_values(selection: SelectionDraws) -> bool:
 def relearn(
     candidates: Sequence[Candidate], objective: Objective, rare_tables: Sequence[RareTable] = ()
 ) -> Learned:
-    """Return the rules with the largest predicted bound, and beliefs, after further draws were
-    counted. No bound is lowered for luck of selection, since candidates were fixed before.
+    """Learn after further draws were counted. Return the rules with the largest predicted bounds,
+    and the beliefs to bet on. The candidates were fixed before these draws, so their bounds are not
+    lowered for luck of selection.
 
     candidates: the candidates, with the counts of all draws.
     rare_tables: counts of rare outputs and of frequent entries, for the rare rule.
@@ -140,9 +143,9 @@ def best_point(
 ) -> ProfilePoint:
     """Return the point (ε, δ) of the claim's privacy profile to test on `future_draws` draws.
 
-    If the definition has a parameter of its own, such as μ, return the point with the largest
-    predicted bound on this parameter; otherwise the point with the largest ratio of predicted to
-    claimed δ. If several points are nearly equal, return the first.
+    If the definition has a parameter of its own, such as μ, the best point has the largest
+    predicted bound on this parameter. Otherwise it has the largest ratio of predicted to claimed δ.
+    Of several points that are nearly as good, the first is returned.
     """
     scorers = scorers_of(selection, frozenset()) if scorers is None else scorers
     tables = [
@@ -169,9 +172,9 @@ def best_point(
 
 
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether learning may end early: some candidate without a score is predicted to refute
-    the claim by four standard errors. The cut-offs of a score need more draws. Always False if the
-    bound is for δ."""
+    """Return whether learning may end early: a candidate is predicted to refute the claim even if
+    its bound is lowered by four standard errors. Candidates with a score do not count, since their
+    cut-offs need more draws. Return False if the bound is for δ."""
     errors = tuning.DEVIATIONS_BEYOND_LUCK
     without_score = [
         candidate for candidate in candidates if not candidate.has_score and not objective.for_delta
@@ -190,8 +193,9 @@ def columns_worth_counting(
     others: Sequence[Candidate],
     objective: Objective,
 ) -> frozenset[str]:
-    """Return the names of columns whose rare outputs should be counted further: their candidate has
-    a larger predicted bound than each of `others`, or the rare rule makes guesses at them.
+    """Return the names of the columns whose rare outputs should be counted further. For such a
+    column, the candidate of its rare outputs has a larger predicted bound than all `others`, or the
+    rare rule guesses at these outputs.
 
     columns: for each column, its name and the candidate of its rare outputs alone.
     rare: the counts for the rare rule.

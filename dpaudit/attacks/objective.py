@@ -1,11 +1,11 @@
 """The objective: the bound that a rule is predicted to certify on the draws to come.
 
-`Objective.bounds` predicts it for every rule of a candidate, lowered by the expected loss of the
-exact test and by a penalty. If the candidate is one of many that were fitted to the same draws, the
-prediction is made from counts, made monotone over levels (isotonic regression), with a large
-penalty. If only its cut-offs are left to choose, and its levels are smooth, it is made from
-smoothed counts, with a small penalty. `best_of` picks the candidate, `plainest` a plainer one that
-is as good, and `Objective.best_rule` the cut-offs (docs/method.md §5).
+`Objective.bounds` predicts it for every rule of a candidate, and lowers it by the expected loss of
+the exact test and by a penalty. If the candidate is one of many that were fitted to the same draws,
+the penalty is large, and the prediction uses counts after isotonic regression over levels. If the
+candidate was fixed before and its levels are smooth, the penalty is small, and the prediction uses
+smoothed counts. `best_of` picks the candidate, `plainest` replaces it by one with simpler events
+that is as good, and `Objective.best_rule` picks the cut-offs (docs/method.md §5).
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from dpaudit.levels.shrinkage import ExpectedDraws
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """The quantity to maximise: the bound that a rule will certify, on ε at the δ of `point` or, if
-    the claim has several points, on δ at the ε of `point`.
+    """The quantity to maximise: the bound that a rule will certify. It is a bound on ε at the δ of
+    `point` or, if the claim is a curve, on δ at the ε of `point`.
 
-    points: the points of a claim with several, from which the rare rule may choose the one that it
-        tests; if empty, it tests `point`.
+    points: for a claim that is a curve, the points from which the rare rule chooses the one to
+        test; if empty, the rare rule tests `point`.
     reserve: whether bettors keep part of their wealth for later bets on rare outputs.
     fixed_before: whether the candidates were fixed before the counted draws, so that luck can
-        affect only the cut-offs. Candidates with a score keep the penalty of selection, since a
-        score may be no better than one of its columns.
+        affect only the cut-offs. Candidates with a score keep the penalty of selection all the
+        same, since a score may be no better than one of its columns.
     """
 
     point: ProfilePoint
@@ -53,19 +53,19 @@ class Objective:
 
     @property
     def for_delta(self) -> bool:
-        """Whether the bound is for δ, as for all claims of several points."""
+        """Whether the bound is for δ, as for all claims that are curves."""
         return bool(self.points)
 
     @property
     def rare_bets(self) -> int:
-        """Number of rules that bet the wealth that is kept for rare outputs. If δ > 0, there are
-        two equal rules, which share it."""
+        """Number of rules on which the wealth kept for rare outputs is bet: 0 if none is kept, 1 if
+        δ = 0, and 2 equal rules if δ > 0."""
         return self.reserve * (1 if self.point.delta == 0 else 2)
 
     @property
     def needed(self) -> float:
-        """The claimed δ if the bound is for δ, else the claimed ε; the bound must exceed it to
-        refute."""
+        """The claimed value that the bound must exceed to refute: δ if the bound is for δ, else
+        ε."""
         return self.point.delta if self.for_delta else self.point.epsilon
 
     @property
@@ -82,9 +82,9 @@ class Objective:
     ) -> FloatArray:
         """Return the predicted bound of every rule (l, u) of a candidate: (levels + 1, levels + 1).
 
-        fixed_before: replaces the field of this name, unless None.
-        least: standard errors by which the bounds are lowered at least.
-        further: standard errors by which the bounds are lowered beyond the penalty.
+        fixed_before: used in place of the attribute `fixed_before`; None: the attribute is used.
+        least: the least penalty, in standard errors.
+        further: standard errors by which the bounds are lowered in addition to the penalty.
         """
         if fixed_before is None:
             fixed_before = self.fixed_before and not candidate.has_score
@@ -107,9 +107,9 @@ class Objective:
     def best_rule(self, candidate: Candidate) -> tuple[int, int, float]:
         """Return (l, u, bound): the best rule of a candidate, and its predicted bound.
 
-        If no bound is positive, bounds are predicted again without a penalty: the exact test has
-        nothing to lose. With δ = 0, a rule that guesses only one input is replaced by the best rule
-        that adds guesses of the other, unless these would clearly be right less often.
+        If no bound is positive, the rule is chosen by bounds without a penalty, since nothing can
+        be lost. If δ = 0, a rule that guesses only one input is replaced by the best rule that adds
+        guesses of the other input, unless the added guesses would clearly be right less often.
         """
         bounds = self.bounds(candidate, fixed_before=True)
         if np.max(bounds) <= 0:
@@ -143,14 +143,14 @@ class Objective:
         return predicted_epsilon(table, self.point.delta, self.future_draws, penalty)
 
     def perfect_bound(self, arms: Sequence[int]) -> float:
-        """Return the predicted bound of a rule without a wrong guess: an upper limit for all
-        rules."""
+        """Return the predicted bound of a rule that guesses the input of every draw right: an upper
+        limit for all rules. `arms` are the numbers of draws of d1 and d2."""
         perfect = np.array([[0, arms[1]], [arms[0], 0], [0, 0]], dtype=np.int64)
         penalty = tuning.PENALTY + self._is_pure * tuning.PENALTY_WITHOUT_DELTA
         return float(np.max(self.predicted_bounds(RuleTable.of(perfect), penalty)))
 
     def _penalty_of_smoothed(self, candidate: Candidate) -> float | None:
-        """Return the penalty of bounds from smoothed counts; None without these."""
+        """Return the penalty of bounds from smoothed counts; None if these are not used."""
         if not candidate.is_smooth or self.for_delta:
             return None
         if candidate.smoothed.follows_score:
@@ -165,8 +165,9 @@ def _penalty_of(estimate: ExpectedDraws) -> float:
 
 
 def rank_key(candidate: Candidate, objective: Objective) -> tuple[float, float]:
-    """Return the rank of a candidate as (bound, growth): its largest predicted bound after a
-    discount, and, between equal bounds, its largest predicted log wealth against the claim ε = 0.
+    """Return the key by which candidates are ranked: (bound, growth). `bound` is the largest
+    predicted bound after a discount. `growth` decides between equal bounds: the largest predicted
+    log wealth against the claim ε = 0.
 
     The bound is multiplied by 0.9 (`tuning.MANY_CELLS_FACTOR`) if the candidate orders many cells
     by counts that are not shrunk, and by 1 - 2 / √draws if levels are bins of a score.
@@ -188,10 +189,10 @@ def best_predicted(candidate: Candidate, objective: Objective) -> float:
 def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
     """Return the candidate with the largest `rank_key`; among equal keys, the first candidate.
 
-    If no predicted bound is positive, predictions without the penalty are ranked. If the log-odds
-    of the winner follow a score and the bound is for ε, then of all candidates of this kind with at
-    least 85 % of the winner's bound (after the discount), the one with the largest likelihood wins:
-    a bound depends on the luck of a few rare outputs, a likelihood on all draws.
+    There are two exceptions. If no predicted bound is positive, predictions without the penalty are
+    ranked. If the bound is for ε and the smoothed log-odds of the winner follow a score, the
+    candidates for which this is so and whose bounds are at least 85 % of the winner's are compared
+    by likelihood. A bound depends on the luck of a few rare outputs, a likelihood on all draws.
     """
     winner = max(candidates, key=lambda candidate: rank_key(candidate, objective))
     if rank_key(winner, objective)[0] == 0:
@@ -212,11 +213,13 @@ def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
 
 
 def plainest(winner: Candidate, candidates: Sequence[Candidate], objective: Objective) -> Candidate:
-    """Return the candidate with the plainest events whose predicted bound is within a standard
-    error of the winner's; the winner if none of them is plainer.
+    """Return the candidate with the simplest events, by `plainness`, among those whose predicted
+    bound is within a standard error of the winner's. Return the winner if none of them has simpler
+    events.
 
     A candidate that is not predicted to refute the claim does not replace one that is. A winner
-    with plain events is not replaced, since of few draws a standard error may be half of them.
+    with a `plainness` below 3 is never replaced, since with few draws a standard error may be half
+    of its bound.
     """
     bound = best_predicted(winner, objective)
     if bound == 0 or len(candidates) == 1 or plainness(winner, objective) < 3:
@@ -230,10 +233,10 @@ def plainest(winner: Candidate, candidates: Sequence[Candidate], objective: Obje
 
 
 def plainness(candidate: Candidate, objective: Objective) -> int:
-    """Return how plain the events of a candidate's best rule are, 0 for the plainest: each event is
-    0 a value of the output or of one coordinate; 1 an interval of one coordinate; 2 a few of these,
-    or the agreement of two entries; 3 many of these, or about several coordinates, as of a score.
-    """
+    """Return how complex the events of a candidate's best rule are, by the more complex one: 0 for
+    a single value of the output or of one coordinate; 1 for an interval of one coordinate; 2 for a
+    few values or intervals, or for the agreement of two entries; 3 for many of them, or for an
+    event of several coordinates, such as a score."""
     if candidate.has_score:
         return 3
     rule = largest(objective.bounds(candidate))
@@ -245,15 +248,16 @@ def plainness(candidate: Candidate, objective: Objective) -> int:
 
 
 def refutes(candidate: Candidate, objective: Objective, deviations: float | None = None) -> bool:
-    """Return whether a candidate is predicted to refute the claim, after the penalty of selection
-    and at least `deviations` standard errors. None stands for `tuning.DEVIATIONS`."""
+    """Return whether a candidate is predicted to refute the claim, after the penalty of selection,
+    which is raised to `deviations` standard errors if it is smaller. None stands for
+    `tuning.DEVIATIONS`."""
     least = tuning.DEVIATIONS if deviations is None else deviations
     bounds = objective.bounds(candidate, fixed_before=False, least=least)
     return float(np.max(bounds)) > objective.needed
 
 
 def _largest_predictions(candidate: Candidate, objective: Objective) -> tuple[float, float]:
-    """Return the largest predicted bound, and log wealth of bets against ε = 0."""
+    """Return (largest predicted bound, largest predicted log wealth of bets against ε = 0)."""
     if objective not in candidate.predictions:
         no_loss = ProfilePoint(0.0, objective.point.delta)
         candidate.predictions[objective] = (

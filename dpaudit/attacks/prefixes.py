@@ -45,16 +45,15 @@ _BAND_QUANTILES = (0.1, 0.3)
 
 
 def prefixes(selection: SelectionDraws) -> list[Candidate]:
-    """Return orders of sequences whose entries take few distinct values. The score of a sequence is
-    the sum, over its entries, of the log-ratio of an entry given the entries before it."""
+    """Return orders of sequences whose entries take few distinct values, by the sum over entries of
+    the log-ratio of each entry given the entries before it."""
     return _by_entry(selection.outcomes, selection)
 
 
 def banded(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates: orders of sequences of numbers and special values, in which each number is
-    replaced by its band (interval). An order by a sum over entries (`banded_sums`) is always tried;
-    if sequences of bands repeat, an order of whole sequences is added.
-    """
+    """Return orders of sequences of numbers and special values, in which each number is replaced by
+    its band. One is by a sum over entries; if sequences of bands repeat, another is by the
+    log-ratios of whole sequences."""
     bands = _bands_of(selection)
     if bands is None:
         return []
@@ -65,8 +64,9 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
 
 
 def banded_sums(selection: SelectionDraws) -> list[Candidate]:
-    """Return orders of sequences that mix numbers with special values, by a sum over entries of
-    their log-ratios given the entries before, with numbers replaced by bands."""
+    """Return orders of sequences that mix numbers with special values, in which each number is
+    replaced by its band. The score is the sum over entries of the log-ratio of each entry given the
+    entries before it."""
     bands = _bands_of(selection)
     return [] if bands is None else _by_entry(bands(selection.outcomes), selection, bands)
 
@@ -74,7 +74,7 @@ def banded_sums(selection: SelectionDraws) -> list[Candidate]:
 def _by_entry(
     sequences: Outcomes, selection: SelectionDraws, bands: Bands | None = None
 ) -> list[Candidate]:
-    """Return one order, by the log-ratios of entries given the earlier ones; none if impossible."""
+    """Return the order by log-ratios of entries given earlier ones, in a list; [] if impossible."""
     if selection.size < MIN_DRAWS_SLOW:
         return []
     states = MarkovStates.over(sequences)
@@ -115,7 +115,7 @@ def _bands_of(selection: SelectionDraws) -> Bands | None:
 
 
 def _bands(columns: Sequence[Column]) -> Bands | None:
-    """Return the bands for columns that mix numbers with a few special values; None if too few."""
+    """Return bands for columns that mix numbers with special values; None if there are too few."""
     if not 1 < len(columns) <= MAX_COLUMNS:
         return None
     names, alone, ordinary_numbers = [], set[float](), [np.empty(0)]

@@ -1,8 +1,9 @@
 """Rare outputs: a candidate, and the rare rule.
 
-Rare outcomes are kept whole, and counted by cell (a value, a label, or a piece of a tail) in each
-column. `learning.py` makes tables from kept draws, `auditing/counted_learning.py` from counted
-draws (docs/method.md §5, *Rare outputs* and *The rare rule*).
+A `RareTable` counts rare outcomes by cell in each column; a cell is a value, a label, or a piece of
+a tail. `learning.py` makes tables from draws in memory, `auditing/counted_learning.py` from rare
+outcomes that were kept when further draws were counted (docs/method.md §5, *Rare outputs* and *The
+rare rule*).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ NAME = "rare outputs"
 @dataclass(frozen=True, slots=True, eq=False)
 class _RareGuesses:
     """The guesses of a rare rule, one for each of its cells. All learning draws in such a cell were
-    of one input, which is the guess; the cell where this is least probably luck comes first.
+    of one input, which is the guess. The cell in which this is least likely to be luck comes first.
 
     cell: (guesses,), index of each cell in the arrays of the `RareTable`.
     is_d1: (guesses,), whether the guess is d1.
@@ -60,10 +61,10 @@ class _RareGuesses:
 
 
 class RareTable:
-    """Counts of learning draws by cell and input, for each column.
+    """Counts of learning draws by cell and input, for each column of rare outcomes.
 
     kept: the draws whose entries are counted.
-    arms: (2,), number of learning draws of d1 and of d2, whether kept or not.
+    arms: (2,), number of all learning draws of d1 and of d2, whether kept or not.
     least: number of draws that a cell needs before the rare rule may guess in it.
     """
 
@@ -75,8 +76,8 @@ class RareTable:
         columns: Sequence[RareColumn] | None = None,
         least: int = MIN_SEEN,
     ) -> None:
-        """Make the table with the cells `columns`. If None, the cells are made from `kept`, which
-        must all be rare."""
+        """Count the draws `kept` by the cells of `columns`. None: cells are made from these draws,
+        which must all be rare."""
         self.rare_filter, self.arms = rare_filter, arms
         self._draws, self._least = kept, least
         self.columns = _rare_columns(rare_filter, kept) if columns is None else list(columns)
@@ -109,7 +110,8 @@ class RareTable:
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int) -> RareTable:
-        """Return the table of the outcomes with an entry seen in fewer than `often` draws."""
+        """Return the table of the rare outcomes: those with an entry seen in fewer than `often`
+        draws."""
         rare_filter = RareFilter.of(selection, often)
         rare = selection.take(np.flatnonzero(rare_filter.is_rare(selection.outcomes)))
         return cls(rare_filter, rare, selection.arms)
@@ -117,8 +119,8 @@ class RareTable:
     @classmethod
     def frequent(cls, selection: SelectionDraws, rare_filter: RareFilter) -> RareTable:
         """Return a table of frequent entries: values and labels with at least 10 draws, and numbers
-        far beyond all others. It holds a column only if some cell has at least 10 draws, all of one
-        input; in any other column, the rare rule would make no guess."""
+        far beyond all others. Only columns at which the rare rule could guess are in it: those with
+        a cell that has at least 10 draws, all of one input."""
         columns = []
         for column in selection.outcomes.columns[:MAX_TREE_COLUMNS]:
             result = frequent_column(column)
@@ -149,11 +151,11 @@ class RareTable:
         return np.concatenate([*result, self._laws[0].expected(self._counts[-1:])], axis=1)
 
     def order(self) -> list[Candidate]:
-        """Return a list with one candidate, which orders outcomes by their rare entries; an empty
-        list for fewer than two rare outcomes.
+        """Return a list with one candidate, which orders outcomes by their rare entries. The list
+        is empty for fewer than two rare outcomes.
 
-        It uses at most four columns, so that a report can name them: those with a cell whose
-        expected share of d1 is farthest from that of all draws.
+        The candidate uses at most four columns, since reports name them. They are the columns with
+        the cells whose expected shares of d1 differ most from that of all draws.
         """
         if self._draws.size < MIN_SEEN:
             return []
@@ -164,7 +166,7 @@ class RareTable:
         return [self._ordered(best)]
 
     def by_column(self) -> list[tuple[str, Candidate]]:
-        """Return (name, candidate) for each column, where the candidate orders outcomes by the rare
+        """Return (name, candidate) for each column. The candidate orders outcomes by the rare
         entries of this column alone."""
         return [(column.name, self._ordered([index])) for index, column in enumerate(self.columns)]
 
@@ -196,9 +198,9 @@ class RareTable:
         )
 
     def rule(self, points: Sequence[ProfilePoint], future_draws: int) -> Rule | None:
-        """Return the rare rule, which guesses in cells where draws of one input are probably no
-        luck. Return None without such cells, or if they are too rare for `future_draws` draws to
-        refute the claim.
+        """Return the rare rule. It guesses in cells where all draws are of one input, if this is
+        probably not luck. Return None if there are no such cells, or if `future_draws` draws are
+        too few to refute the claim at them.
 
         points: points (ε, δ) of the claim's profile; the rule tests the one that it refutes best.
         """
@@ -206,7 +208,7 @@ class RareTable:
         return self._rule_of(guesses, point) if len(guesses.cell) else None
 
     def guessed_by(self, points: Sequence[ProfilePoint], future_draws: int) -> set[str]:
-        """Return the names of the columns at which the rare rule guesses."""
+        """Return the names of the columns in whose cells the rare rule guesses."""
         _, guesses = self._guessed(points, future_draws)
         indices = set(self._column[guesses.cell].tolist())
         return {self.columns[index].name for index in indices if index >= 0}
@@ -214,7 +216,7 @@ class RareTable:
     def _guessed(
         self, points: Sequence[ProfilePoint], future_draws: int
     ) -> tuple[ProfilePoint, _RareGuesses]:
-        """Return the point that the rare rule tests, and its guesses; none without prospects."""
+        """Return the point that the rare rule tests, and its guesses, which may be none."""
         # The rule has only the part `RARE_SHARE` of the error probability of the exact test, so it
         # needs at least -log(`RARE_SHARE`) nats from `future_draws` draws.
         result = [(point, self._guesses_at(point)) for point in points]

@@ -62,8 +62,8 @@ def choose_rules(
     rare_tables: Sequence[RareTable] = (),
     skipped: Sequence[Tried] = (),
 ) -> Learned:
-    """Return the result of a round of learning: rules, beliefs to bet on, and the candidates that
-    count further draws.
+    """Return the result of a round of learning: the rules, the beliefs to bet on, and the
+    candidates for which further draws are counted.
 
     winner: the candidate of the main rule.
     candidates: all candidates, among them `winner`.
@@ -126,7 +126,7 @@ def rare_rule(
 def _other_rule(
     winner: Candidate, candidates: Sequence[Candidate], objective: Objective
 ) -> Rule | None:
-    """Return the best rule of a candidate of another kind than the winner; None without use."""
+    """Return the best rule of a candidate of another kind than the winner; None if useless."""
     if refutes(winner, objective):
         return None
     # While learning, cells are ordered once for each fold, by the draws of the other folds. Here
@@ -197,7 +197,7 @@ def _bets_on_rare(portfolio: Portfolio, objective: Objective) -> IntArray:
 
 
 def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray, FloatArray]:
-    """Return, for the levels that side rules add, the guesses and the expected draws."""
+    """Return the guesses at the extra levels of side rules, and the expected draws there."""
     table = portfolio.all_guesses[:, portfolio.main.level.levels :]
     guesses = np.zeros(table.shape[1], dtype=np.int64)
     expected = np.zeros((table.shape[1], 2))
@@ -216,7 +216,7 @@ def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray
 def _leading(
     winner: Candidate, candidates: Sequence[Candidate], objective: Objective
 ) -> tuple[Candidate, ...]:
-    """Return the candidates that continue to count further draws, the best first: at most four."""
+    """Return the candidates for which further draws are counted: at most four, the best first."""
     # Of the candidates that order single cells, the best one; of the refitted scores, the two with
     # the largest likelihood; then the winner and the best others. Candidates of rare outputs are
     # left out, since a `RareTable` counts these.
@@ -241,9 +241,9 @@ def _leading(
 def expected_draws_of(candidate: Candidate) -> FloatArray:
     """Return the expected draws of a candidate, (levels, 2), estimated from its counts.
 
-    If neighbouring levels have similar log-ratios, the counts are smoothed over levels; otherwise
-    the log-ratio of each level is shrunk towards those of all levels. The last level gets equal
-    numbers for both inputs.
+    If neighbouring levels have similar log-ratios, the counts are smoothed over levels. Otherwise
+    the log-ratio of each level is shrunk towards the log-ratios of all levels. At the last level,
+    both inputs get equal numbers.
     """
     if candidate.is_smooth:
         ordered = candidate.smoothed.draws
@@ -286,8 +286,8 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
 
 
 def as_beliefs(rows: Sequence[FloatArray]) -> FloatArray:
-    """Return the beliefs of all bettors, (bettors, levels), rounded to 5 decimals, as in stored
-    results, and never 0 or 1."""
+    """Return the beliefs of all bettors, (bettors, levels), rounded to 5 decimals, as results store
+    them. No belief is 0 or 1 after rounding."""
     least = 10.0**-_DECIMALS
     return np.asarray(np.clip(np.round(np.stack(rows), _DECIMALS), least, 1 - least))
 

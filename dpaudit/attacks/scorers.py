@@ -1,8 +1,9 @@
-"""All scorers, in order of preference: of equally good orders, that of the first scorer is used.
+"""All scorers, in order of preference: of equally good candidates, that of the first scorer is
+used.
 
-`learning.py` has a list of its own for outcomes with one column, and imports this module only for
-others, and for the scorers of options. `dpaudit list attacks` prints the first paragraph of the
-docstring of each scorer.
+`learning.py` lists the scorers for outcomes with one column itself. It imports this module for
+outcomes with several columns, and for scorers that an option turns on. `dpaudit list attacks`
+prints the first paragraph of the docstring of each scorer.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ OPTIONAL: dict[str, Scorer] = {
 
 
 def scorers_for(switches: Set[str]) -> tuple[Scorer, ...]:
-    """Return the scorers of every audit, followed by those of the options that are on."""
+    """Return the scorers of every audit, and after them those that the options `switches` turn
+    on."""
     return (*SCORERS, *optional_scorers(switches))
 
 

@@ -1,6 +1,6 @@
 """Model sequences whose entries take few values: the log-ratio of each entry given a state.
 
-States are built without a look at the inputs. The log-ratio of each symbol given the state is
+States are built without knowledge of the inputs. The log-ratio of each symbol given the state is
 fitted to counts, and shrunk along rows of related states. `prefixes.py` makes scores from kept
 draws, `counted_sequences.py` refits them to counts, and `single_outputs.py` estimates the log-ratio
 of a whole sequence from those of related sequences (docs/method.md §5, *Scorers*).
@@ -59,17 +59,17 @@ Past = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Defines what a state contains.
+    """What a state keeps of the earlier entries of a sequence.
 
-    times: whether it contains, for each value, the number of earlier entries with this value.
-    last: whether it contains the value of the last earlier entry.
+    times: whether it keeps, for each value, the number of earlier entries with this value.
+    last: whether it keeps the value of the last earlier entry.
     """
 
     times: bool
     last: bool
 
     def after(self, past: Past, symbol: int) -> Past:
-        """Return the summary of the earlier entries, updated by one more entry."""
+        """Return the summary `past` of the earlier entries, updated by one more entry."""
         times = list(past[1:])
         times[symbol] += self.times
         return (symbol if self.last else -1, *times)
@@ -87,7 +87,8 @@ _BY_NOTHING = Summary(times=False, last=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EntryStep:
-    """One entry of a sequence: for each state and symbol, the log-ratio and the next state.
+    """An entry of sequences, such as the third: its log-ratio and the next state, by state and
+    symbol.
 
     symbols: maps the values of the entry to symbols.
     weights, following: (states * symbols,), the log-ratios and the next states.
@@ -115,7 +116,7 @@ class MarkovStates:
     summary: which parts of the earlier entries a state keeps.
     steps: for each entry, the log-ratios (0 until fitted) and the next states.
     cells: for each entry, (sequences,), the index of its state and symbol; empty if not kept.
-    pasts: for each entry, the summary of the earlier entries for every state.
+    pasts: for each entry and state, the summary of the earlier entries that the state stands for.
     worth: Schwarz's criterion (1978): log-likelihood of all entries given their states, minus ½
         log(draws) for each parameter.
     """
@@ -128,8 +129,8 @@ class MarkovStates:
 
     @classmethod
     def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> MarkovStates | None:
-        """Return the states of sequences; None if entries take more than 8 distinct values, or if
-        the states need more than 400 parameters.
+        """Return the states of these sequences, with the summary that fits best. Return None if
+        entries take more than 8 distinct values, or if the states need more than 400 parameters.
 
         draws: (outcomes,), number of draws of each outcome; None: 1 each.
         """
@@ -186,9 +187,9 @@ class MarkovStates:
         return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
 
     def finer(self, outcomes: Outcomes) -> MarkovStates:
-        """Return states for draws that are still to be counted: a summary needs 10 draws in
-        `outcomes`, in place of 50, to get a state of its own and not share `RARE_STATE`. Return the
-        present states if the new ones need more than 400 parameters.
+        """Return more states, for draws that are still to be counted. A summary gets a state of its
+        own if it occurs in 10 draws of `outcomes`, instead of 50; rarer ones share `RARE_STATE`.
+        Return the present states if there would be more than 400 parameters.
 
         outcomes: the sequences for which the present states were made.
         """
@@ -196,14 +197,14 @@ class MarkovStates:
         return self._by(self.summary, symbols, outcomes, None, USUAL_DRAWS) or self
 
     def through(self, bands: Bands) -> MarkovStates:
-        """Return the same states for sequences of numbers, each replaced by its band."""
+        """Return the same states, for sequences of numbers that are replaced by their bands."""
         steps = [replace(step, symbols=step.symbols.through(bands)) for step in self.steps]
         return replace(self, steps=tuple(steps))
 
     def tables(self, counts: IntArray) -> list[IntArray]:
         """Return, for each entry, the counts by fit, state and symbol: (fits, states, symbols, 2).
 
-        counts: (fits, outcomes, 2).
+        counts: (fits, outcomes, 2), by the outcomes for which the states were made.
         """
         tables = []
         for cell, step in zip(self.cells, self.steps, strict=True):
@@ -215,7 +216,7 @@ class MarkovStates:
 
 
 def _classes(alphabet: Alphabet) -> tuple[int, ...]:
-    """Return for each value the one that replaces it in states: for bands, the first band."""
+    """Return, for each value, the value that stands for it in states: one stands for all bands."""
     is_band = [isinstance(value, str) and value.startswith(BAND) for value in alphabet.values]
     first = is_band.index(True) if any(is_band) else 0
     return tuple(first if is_one else index for index, is_one in enumerate(is_band))
@@ -295,7 +296,7 @@ def _entries(column: Column) -> Counter[float | str] | None:
 def depend(counts: Sequence[IntArray]) -> bool:
     """Return whether entries depend on the earlier entries, by a χ² test over both inputs.
 
-    counts: for each entry, (states, symbols, 2).
+    counts: for each entry, counts by state, symbol and input, (states, symbols, 2).
     """
     tables = (table for draws in counts for table in np.moveaxis(draws[RARE_STATE + 1 :], -1, 0))
     total, freedom = chi_squared(tables)
@@ -305,11 +306,11 @@ def depend(counts: Sequence[IntArray]) -> bool:
 def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArray]:
     """Return, for each entry, the log-ratio of every state and symbol: (fits, states * symbols).
 
-    For every state and value, a table of two by two holds the draws of this value and of all values
-    with larger symbols, by input. The log odds ratios of the tables are shrunk in two steps: their
-    mean over the states of an entry towards the means of neighbouring entries; then the deviation
-    of each state towards those of states that differ only in the count of their most frequent
-    value.
+    For every state and value, a table of two by two counts the draws of this value, and of all
+    values with larger symbols, by input. The log odds ratios of these tables are shrunk in two
+    steps. First, their mean over the states of an entry is shrunk towards the means of neighbouring
+    entries. Then the deviation of each state from this mean is shrunk towards those of states that
+    differ only in the count of their most frequent value.
 
     trained: for each entry, the counts of each fit: (fits, states, symbols, 2).
     """
@@ -386,7 +387,7 @@ def _odds_ratios(
 
 
 def _in_rows(row: IntArray) -> IntArray:
-    """Return the indices of each distinct number: [5, 3, 5] gives [[1, -1], [0, 2]]."""
+    """Return one row of indices for each distinct number: [5, 3, 5] gives [[1, -1], [0, 2]]."""
     _, counts = np.unique(row, return_counts=True)
     table = np.full((len(counts), counts.max(initial=0)), -1)
     table[np.arange(table.shape[1]) < counts[:, None]] = np.argsort(row, kind="stable")
@@ -417,12 +418,12 @@ def _log_ratios(
 
 
 def sequence_predictor(outcomes: Outcomes, counts: IntArray) -> Predictor | None:
-    """Return a function that predicts the log-ratios of all sequences, (fits, sequences), from
-    their counts, (fits, sequences, 2). Return None for fewer than 1,000 draws, or if entries take
-    many distinct values or do not depend on earlier entries.
+    """Return a function that predicts the log-ratio of each sequence, (fits, sequences), from the
+    counts of all sequences, (fits, sequences, 2). Return None for fewer than 1,000 draws, if
+    entries take many distinct values, or if entries do not depend on earlier entries.
 
     outcomes: the distinct sequences.
-    counts: (sequences, 2).
+    counts: (sequences, 2), draws of each sequence.
     """
     if counts.sum() < MIN_DRAWS_SLOW:
         return None
@@ -470,8 +471,9 @@ class Prefixes:
         return total
 
     def along(self, outcomes: Outcomes) -> Iterator[tuple[EntryStep, Places]]:
-        """Yield for each entry its `Step`, and the index of state and symbol of every outcome:
-        (size,). The array is overwritten when the next pair is yielded."""
+        """Yield (step, indices) for each entry: its `EntryStep`, and the index of state and symbol
+        of every outcome, (size,). The array of indices is overwritten when the next pair is
+        yielded."""
         past = np.full(outcomes.size, RARE_STATE + 1, dtype=np.intp)
         columns = outcomes.named(step.symbols.name for step in self.steps)
         for step, column in zip(self.steps, columns, strict=True):

@@ -1,10 +1,11 @@
 """Scorers of single columns: thresholds, intervals of numbers, and single values.
 
-Each cuts a column into cells, and orders them by size or by log-ratio. `represented` looks at how
-outputs are represented (types, signs of zero, orders of keys), `elapsed` at how long calls took,
-and `bits` at the low-order bits of numbers. The last bits of a float show how it was computed:
-noise added in floating point leaves gaps that depend on the input (Mironov 2012, "On significance
-of the least significant bits for differential privacy"); rounding to few decimals may, too.
+Each scorer cuts columns into cells, and orders the cells by size or by log-ratio. `represented`
+looks at how outputs are represented (types, signs of zero, orders of keys), `elapsed` at how long
+calls took, and `bits` at the low-order bits of numbers. The last bits of a float show how it was
+computed: noise added in floating point leaves gaps that depend on the input (Mironov 2012, "On
+significance of the least significant bits for differential privacy"); rounding to few decimals may
+leave them, too.
 """
 
 from __future__ import annotations
@@ -61,15 +62,15 @@ _WINDOW_WIDTHS = (0, 2, 8)
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates for outcomes with a single column, in order of its numbers and of the
-    log-ratios of its cells; none for outcomes with several columns."""
+    """Return orders of outcomes with a single column: by its numbers, and by the log-ratios of its
+    cells. Return none for outcomes with several columns."""
     columns = selection.outcomes.columns
     return orders_of(columns[0], selection) if len(columns) == 1 else []
 
 
 def thresholds(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates for recorded scores: only the order by size or, if there is none because
-    all numbers are equal, those of `one_dimensional`."""
+    """Return the order of recorded scores by size. If all numbers are equal, there is none, and the
+    candidates of `one_dimensional` are returned."""
     orders = one_dimensional(selection)
     return [order for order in orders if order.attack.startswith(_BY_SIZE)] or orders
 
@@ -77,11 +78,11 @@ def thresholds(selection: SelectionDraws) -> list[Candidate]:
 def single_columns(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[Candidate]:
-    """Return candidates. Each of the most informative columns gives candidates that order outcomes
-    by this column alone.
+    """Return candidates that order outcomes by one column alone, for each of the most informative
+    columns.
 
-    columns: the columns to choose from; None stands for all columns. If there is only one column,
-        the result is empty, since `one_dimensional` orders by it.
+    columns: the columns to choose from; None: all columns. For a single column the result is empty,
+        since `one_dimensional` orders by it.
     """
     columns = selection.outcomes.columns if columns is None else columns
     return _of_most_informative(selection, columns, ONE_COLUMN) if len(columns) > 1 else []
@@ -106,9 +107,9 @@ def elapsed(selection: SelectionDraws) -> list[Candidate]:
 
 def bits(selection: SelectionDraws) -> list[Candidate]:
     """Return candidates that order outcomes by details of their numbers, such as the lowest set bit
-    or the number of decimal places. Most candidates use a single detail of a single column (the
-    most informative ones). A further candidate sums log-ratios over all columns; its detail is the
-    span from the highest to the lowest set bit."""
+    or the number of decimal places. Each candidate uses one detail of one of the most informative
+    columns. One more candidate sums log-ratios over all columns, for the detail "span from the
+    highest to the lowest set bit"."""
     from dpaudit.attacks.additive import additive  # most audits have no use for low-order bits
 
     columns = bit_columns(selection.outcomes, ASPECTS)
@@ -121,7 +122,7 @@ def bits(selection: SelectionDraws) -> list[Candidate]:
 
 
 def bit_columns(outcomes: Outcomes, aspects: Iterable[str]) -> NamedColumns:
-    """Return one column for each aspect of each column with numbers.
+    """Return a derived column for each column with numbers and each aspect of them.
 
     aspects: beginnings of the names of derived columns, such as `decimal places of `.
     """
@@ -135,8 +136,8 @@ def has_fractions(outcomes: Outcomes) -> bool:
 
 
 def has_integers(outcomes: Outcomes) -> bool:
-    """Return whether every finite number in the columns is an integer, and some column has more
-    than two distinct ones: two may only encode yes and no."""
+    """Return whether all finite numbers are integers, and some column has at least three distinct
+    ones. With only two, they may just encode yes and no."""
     finite = [column.numbers[np.isfinite(column.numbers)] for column in outcomes.columns]
     are_whole = all((numbers == np.rint(numbers)).all() for numbers in finite)
     return are_whole and any(len(np.unique(numbers)) > 2 for numbers in finite)
@@ -152,8 +153,8 @@ def _is_fractional(column: Column) -> bool:
 
 
 def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
-    """Return all orders of outcomes by one column: by its numbers, by the smoothed log-ratios of
-    its cells, and by the log-ratios of single cells."""
+    """Return three orders of outcomes by one column: by its numbers, by the smoothed log-ratios of
+    its cells, and by the log-ratios of single cells. Orders that do not apply are left out."""
     cells = make_cells(column)
     count = cells.intervals + len(cells.labels) + 1
     counts = by_fold(cells(column), count, selection.is_d1)
@@ -170,7 +171,8 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellLevels(LevelMap):
-    """Map from outcomes to levels: the value of the cell in which the entry of one column lies."""
+    """Level map by one column: the level of an outcome is the value of the cell in which its entry
+    lies."""
 
     cells: Cells
     levels: int
@@ -217,7 +219,7 @@ def _of_most_informative(
 
 
 def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
-    """Return the χ² statistic of cells by input, standardised."""
+    """Return the standardised χ² statistic of the table of cells by input."""
     cells = make_cells(column, MAX_SUM_CELLS)
     count = cells.intervals + len(cells.labels) + 1
     table = np.bincount(cells(column) * 2 + is_d1, minlength=2 * count).reshape(count, 2)
@@ -279,7 +281,7 @@ def _label_scores(pooled: FloatArray, labels: IntArray, arms: IntArray) -> Float
 
 
 def _smoothed(counts: IntArray, width: int) -> FloatArray:
-    """Return counts to which those of neighbouring cells are added with Gaussian weights."""
+    """Return counts, smoothed over neighbouring cells with Gaussian weights."""
     # Add shifted copies of the counts. A matrix product would start a thread on every core for a
     # microsecond's work.
     total = counts.astype(np.float64)
@@ -346,10 +348,10 @@ def _level_map(cells: Cells, level: IntArray, levels: int) -> CellLevels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PlacedLabels:
-    """Places the labels of a column again among its numbers, which stay in order, after further
-    draws.
+    """Refits a candidate after further draws: numbers stay in order, and each label of the column
+    gets a new place among them.
 
-    counts: (cells + 1, 2); the last row is for labels without a cell.
+    counts: (cells + 1, 2), learning draws; the last row is for labels without a cell.
     means: (cells,), mean number in each cell, rescaled, and with the sign reversed if `rising` is
         False; NaN for a label.
     rising: whether larger numbers are evidence for d1.

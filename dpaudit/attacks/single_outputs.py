@@ -44,7 +44,8 @@ class AtomCounts:
     """Counts of outcomes that were seen at least twice.
 
     keys: (outcomes,), hashes of the outcomes, rising.
-    counts: (folds, outcomes + 1, 2); the last row of a fold counts all other outcomes.
+    counts: (folds, outcomes + 1, 2), draws by fold; the last row of a fold counts all other
+        outcomes.
     outcomes: the distinct outcomes.
     """
 
@@ -54,8 +55,8 @@ class AtomCounts:
 
 
 def count_atoms(selection: SelectionDraws) -> AtomCounts:
-    """Return the counts of the at most 4,096 most frequent outcomes that were seen at least
-    twice."""
+    """Count the outcomes that were seen at least twice; if there are more than 4,096, only the most
+    frequent."""
     keys = selection.outcomes.keys()
     distinct, first, index, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
@@ -69,11 +70,11 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
 
 
 def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candidate]:
-    """Return a list with one candidate: an order of the outcomes that were seen at least twice, by
-    their log-ratios of d1 and d2. Return an empty list if all of the first 2,000 outcomes differ.
+    """Return a list with one candidate, which orders the outcomes that were seen at least twice by
+    their log-ratios. The list is empty if the first 2,000 outcomes all differ.
 
-    bands: intervals that have replaced the numbers of these draws, and that must replace the
-        numbers of later outcomes; None: no number was replaced.
+    bands: the bands that have replaced the numbers of these draws; they replace the numbers of
+        later outcomes, too. None: no number was replaced.
     """
     some = selection.outcomes.take(slice(_EXAMINED_DRAWS))
     if len(np.unique(some.keys())) == some.size:
@@ -120,7 +121,7 @@ class AtomLevels(LevelMap):
     """Level map with a level for each known outcome, and one for all others.
 
     known: finds the index of an outcome in `each`.
-    level: (known outcomes + 1,); the last entry is the level of all other outcomes.
+    level: (known outcomes + 1,), the level of each; the last entry is for all other outcomes.
     each: the known outcomes.
     """
 
@@ -157,9 +158,11 @@ class AtomLevels(LevelMap):
 
 
 def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) -> str:
-    """Return, in words, the event that the mechanism raises one of some exceptions or returns one
-    of some values; "" if there are neither.
+    """Describe the event that the mechanism raises one of some exceptions or returns one of some
+    values. Return "" if there are neither.
 
+    kinds: the exceptions, each as "raised" and its type.
+    names: the values, in words.
     further: number of values beyond `names`, worded as "3 more values".
     """
     some = [shortened(name) for name in names[:MAX_LISTED_ITEMS]]
@@ -175,10 +178,10 @@ def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) ->
 def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> SingleOutputs:
     """Return the outputs to test one by one against a point (ε, δ), at most 64 for each input.
 
-    The outputs that an input gave are ordered by their log-ratio of this input to the other minus
-    its standard error, the largest first. An output is taken if its log-ratio exceeds ε, or if a
-    lower bound for the total probability of the outputs before it, under this input, does not
-    exceed δ. Exceptions are not tested in this way.
+    For each input, the outputs that it gave are sorted by their log-ratio towards this input minus
+    its standard error, the largest first. An output is chosen if its log-ratio exceeds ε. It is
+    also chosen if the outputs before it may have a total probability of at most δ under this input,
+    by a lower bound. Exceptions are not chosen.
     """
     result = count_atoms(selection)
     raw = ~raised(result.outcomes)
@@ -193,7 +196,7 @@ def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> Sin
 
 
 def has_atoms(selection: SelectionDraws) -> bool:
-    """Return whether more than a tenth of the draws have an output that repeats."""
+    """Return whether more than a tenth of the draws have an output that was seen at least twice."""
     result = count_atoms(selection)
     return bool(result.counts[:, :-1][:, ~raised(result.outcomes)].sum() > selection.size / 10)
 

@@ -1,10 +1,10 @@
 """The scorer for interactions of columns: gradient-boosted trees (scikit-learn's histogram
 version).
 
-Trees get the columns and the scores of the cheaper scorers as inputs. Importing scikit-learn alone
-takes a second. So trees are fitted only if two columns together show a difference between d1 and d2
-that the best other score does not explain and that would raise its gain by at least 2 %. They are
-kept only if their gain is larger by 2 %, or if their predicted bound is the best.
+Trees get the columns, and the scores of the cheaper scorers, as inputs. Importing scikit-learn
+alone takes a second. So trees are fitted only if two columns together tell more about the input
+than the best other score explains: enough to raise its gain by 2 %. They are kept only if their
+gain is larger by 2 %, or if their predicted bound is the best.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ def propose_trees(
     objective: Objective,
     candidates: Sequence[Candidate],
 ) -> tuple[list[Candidate], list[Tried]]:
-    """Return the candidates of trees, and the reason why trees are left out: one list is empty, and
-    both are for fewer than 2,000 draws. `candidates` are those of all other scorers."""
+    """Return (candidates, skipped): the candidate of trees, or else the reason why trees are left
+    out. For fewer than 2,000 draws both lists are empty. `candidates` are those of all other
+    scorers."""
     if selection.size < MIN_DRAWS_TO_RANK:
         return [], []
     best = max(candidates, key=lambda candidate: rank_key(candidate, objective))
@@ -85,8 +86,8 @@ def propose_trees(
 
 
 def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate]:
-    """Return a list with an order of outcomes by boosted trees of columns and of other scorers'
-    scores."""
+    """Return a list with one order of outcomes, by boosted trees whose inputs are the columns and
+    the scores of other scorers."""
     features = tuple(raw_features(selection.outcomes.columns))
     table = matrix(features, selection.outcomes, [scored.held_out for scored in scores])
     held_out, model, halves = cross_fitted(
@@ -125,8 +126,9 @@ class Trees:
 
 
 def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
-    """Return whether some two columns together distinguish d1 from d2 beyond a candidate, by a χ²
-    test, and by enough to be worth fitting trees."""
+    """Return whether trees are worth fitting: whether, for some two columns, their values together
+    tell more about the input than a candidate does. The difference must be significant by a χ²
+    test, and large enough to raise the candidate's gain by 2 %."""
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
     # With many pairs of columns, fewer draws are used to save time.
@@ -156,7 +158,7 @@ def _is_striking(
     luck: float,
     least: float,
 ) -> bool:
-    """Return whether one column and some other column together show a difference."""
+    """Return whether a column and some other one together show a large enough difference."""
     table = np.arange(len(groups))[:, None] * VALUE_GROUPS
     cell = ((table + groups) * VALUE_GROUPS + first).ravel()
     shape = len(groups), VALUE_GROUPS**2
@@ -183,7 +185,7 @@ def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatA
 
 
 def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candidate:
-    """Return the smooth candidate with the largest likelihood that has a score or is `best`."""
+    """Return the smooth candidate of largest likelihood, of those with a score and `best`."""
     known = [
         candidate
         for candidate in candidates

@@ -2,9 +2,9 @@
 
 An attack is a class with `fit`, an instance, or a function: the object itself, its import path, or
 the name of an entry point of an installed package. It gets selection draws and returns a score,
-which is cross-fitted and cut into levels like any other. It never sees the draws that certify, and
-its score sees outcomes without their inputs. A check ensures that the score of an outcome does not
-depend on the other outcomes.
+which is cross-fitted and cut into levels like any other. It never sees the draws that certify a
+rule, and its score sees outcomes without their inputs. A check ensures that the score of an outcome
+does not depend on the other outcomes.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 class UsersAttack:
     """A user's attack, as a scorer. Calling it raises AttackError if the attack fails.
 
-    attack: an object with a method `fit`, or a function that fits. From selection draws it returns
-        a function from outcomes to one number each. Larger numbers are evidence for one of the
-        inputs, always the same one; NaN means no guess.
-    source: a function that imports the attack, called in another process before the score is
-        unpickled there; None: nothing to import.
+    attack: an object with a method `fit`, or a function that does the same. From selection draws it
+        returns a function that gives each outcome one number. Larger numbers are evidence for one
+        of the inputs, always the same one; NaN means no guess.
+    source: a function that imports the attack. It is called in other processes before they unpickle
+        the score; None: nothing to import.
     travels: whether the score will be sent to other processes.
     """
 
@@ -53,8 +53,8 @@ class UsersAttack:
     travels: bool = False
 
     def __call__(self, selection: SelectionDraws) -> list[Candidate]:
-        """Return a list with the order of outcomes by the attack's score, its sign turned if
-        needed."""
+        """Return a list with one candidate, by the attack's score. The sign of the score is
+        reversed if its larger numbers are evidence for d2."""
         held_out, final, halves = cross_fitted(
             selection.size,
             MAX_DRAWS_SLOW,
@@ -93,7 +93,8 @@ class UsersAttack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UsersScore:
-    """The checked score of a user's attack, turned so that larger numbers are evidence for d1.
+    """The checked score of a user's attack, with the sign that makes larger numbers evidence for
+    d1.
 
     scorer: the function that the attack returned.
     sign: 1, or -1 for a score whose larger numbers are evidence for d2.
@@ -180,12 +181,13 @@ GROUP = "dpaudit.attacks"
 
 
 def load_attacks(attacks: Sequence[Any], *, travels: bool) -> tuple[UsersAttack, ...]:
-    """Return the user's own attacks, loaded and checked. Raise UsageError for an attack that cannot
-    be loaded, or is given twice.
+    """Load and check the user's own attacks. Raise UsageError if an attack cannot be loaded or
+    occurs twice.
 
     attacks: classes with a method `fit`, instances of such classes, functions with the signature of
         `fit`, import paths of any of these, or names of installed attacks.
-    travels: whether scores will be sent to other processes; those that cannot be pickled then fail.
+    travels: whether scores will be sent to other processes; then a score that cannot be pickled is
+        an error.
     """
     result = tuple(replace(_loaded(attack), travels=travels) for attack in attacks)
     names = [attack.name for attack in result]
@@ -196,7 +198,7 @@ def load_attacks(attacks: Sequence[Any], *, travels: bool) -> tuple[UsersAttack,
 
 
 def installed_attacks() -> dict[str, EntryPoint]:
-    """Return a dict from the name of each attack that installed packages offer to its entry point.
+    """Return the attacks that installed packages offer: the entry point of each, by its name.
     Nothing is imported."""
     from importlib.metadata import entry_points
 
@@ -238,7 +240,7 @@ def _load(name: str) -> Any:
 
 
 def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
-    """Return the attack as a scorer. Raise UsageError if it cannot be made or called."""
+    """Return the attack as a scorer. Raise UsageError if it cannot be instantiated or called."""
 
     def refused(message: str, code: str = "attack-without-fit") -> UsageError:
         return UsageError(Name("attacks"), f": {message}", code=code)

@@ -44,8 +44,8 @@ from dpaudit.outcomes import KIND, Outcomes
 
 
 def gram(matrix: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    """Return matrixᵀ · diag(weights) · matrix, in pieces to save memory. If None, all weights are
-    1."""
+    """Return matrixᵀ · diag(weights) · matrix, computed in pieces to save memory. None: all weights
+    are 1."""
     width = matrix.shape[1]
     # The matrix is multiplied in pieces of rows, each so small that BLAS uses one thread: several
     # threads would wait for each other. With more than 128 columns (`MAX_COLUMNS`), such a piece
@@ -70,8 +70,8 @@ def summed(matrix: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return x with matrix · x = vector, for a positive definite matrix. A large system is solved
-    by conjugate gradients with a diagonal preconditioner (Golub & Van Loan 2013, §11.5)."""
+    """Solve matrix · x = vector for x, where the matrix is positive definite. A large system is
+    solved by conjugate gradients with a diagonal preconditioner (Golub & Van Loan 2013, §11.5)."""
     if len(vector) ** 3 < MAX_BLAS_PRODUCTS:
         return np.asarray(np.linalg.solve(matrix, vector))
     diagonal = np.diag(matrix)
@@ -110,8 +110,9 @@ class Linear:
 
     @classmethod
     def of(cls, features: Sequence[Feature], weights: FloatArray, outcomes: Outcomes) -> Linear:
-        """Return the score with these weights, of the constant 1, then of each feature. A column
-        matters by its absolute weight times the standard deviation of its feature in `outcomes`."""
+        """Return the score with these weights: of the constant 1, then of each feature. The shares
+        in `columns` are proportional to absolute weight times standard deviation of the feature in
+        `outcomes`."""
         every = with_columns(features, outcomes)
         spread = np.abs(weights[1:]) * [
             without_gaps(feature(column)).std() for feature, column in every
@@ -149,8 +150,8 @@ class Linear:
 
 
 def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
-    """Return a column of ones, then the features, with 0 for NaN: (size, 1 + features), in Fortran
-    order."""
+    """Return the design matrix of a regression: a column of ones, then the features, with 0 in
+    place of NaN. Shape (size, 1 + features), in Fortran order."""
     design = np.empty((outcomes.size, 1 + len(features)), order="F")
     design[:, 0] = 1.0
     for index, (feature, column) in enumerate(with_columns(features, outcomes), 1):
@@ -171,10 +172,8 @@ _POOLED = (NumberFeature, Above)
 
 
 def logistic(selection: SelectionDraws) -> list[Candidate]:
-    """Return a list with an order of outcomes by the log-odds of d1. The log-odds are a linear
-    function of features of the columns, fitted by logistic regression with a ridge penalty
-    (Newton's method).
-    """
+    """Return a list with an order of outcomes by the log-odds of d1. Logistic regression with a
+    ridge penalty fits the log-odds as a linear function of features of the columns."""
     columns = selection.outcomes.columns
     if len(columns) < 2 or selection.size < MIN_DRAWS or len(columns) > MAX_FEATURES:
         return []
@@ -314,7 +313,7 @@ def _corrected(
     slope: FloatArray,
     remaining: NDArray[np.bool_] | None = None,
 ) -> FloatArray:
-    """Return weights without some draws, by a few Newton steps from the weights of all draws."""
+    """Return the weights without some draws, by a few Newton steps from those of all draws."""
     # `remaining` sets the residuals of other rows to 0, which is faster than a copy of the
     # remaining rows.
     weights = weights + _solved(information, slope - _ridge(len(weights)) * weights)
@@ -331,7 +330,7 @@ def _information(design: FloatArray, rates: FloatArray) -> FloatArray:
 
 
 def _slope(design: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the gradient of the penalised log-likelihood, from the residuals `left`."""
+    """Return the gradient of the penalised log-likelihood; `left` has the residuals."""
     return summed(design, left) - _ridge(len(weights)) * weights
 
 
@@ -364,11 +363,11 @@ def mean_differences(selection: SelectionDraws) -> list[Candidate]:
 
 
 def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[Candidate]:
-    """Return a list with an order of outcomes as in `mean_differences`, for any number of columns;
-    empty if there are fewer than two features.
+    """Return a list with one order of outcomes, as `mean_differences` does, but for any number of
+    columns. The list is empty if there are fewer than two features.
 
-    pools: whether to shrink each weight towards the mean weight: the larger the standard error of
-        the weights, the more (James & Stein 1961). This helps if there are few draws.
+    pools: whether to shrink each weight towards the mean weight, more strongly if weights have
+        larger standard errors (James & Stein 1961). This helps if there are few draws.
     """
     features = scaled_features(selection.outcomes.columns)
     if len(features) < 2:

@@ -1,8 +1,9 @@
 """The additive scorer on whitened coordinates.
 
-The predictions are linear regressions given the input, so the differences (innovations) are
-uncorrelated. The sum of their log-ratios is optimal if every release adds independent noise to the
-releases before it (prefix sums, counters, random walks), and for Gaussian noise of any covariance.
+Each prediction is a linear regression on the earlier numbers, after the mean of each input was
+subtracted. So whitened coordinates, also called innovations, are uncorrelated. The sum of their
+log-ratios is the best score if every release adds independent noise to the releases before it
+(prefix sums, counters, random walks), and for Gaussian noise of any covariance.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _by_itself(
 def _plain(
     step: WhitenedCoordinate, features: Sequence[NumberFeature], spread: float
 ) -> Difference:
-    """Return a whitened coordinate as a difference of columns in the units of the outputs."""
+    """Return a whitened coordinate as a `Difference` of columns, in the units of the outputs."""
     feature = features[step.index]
     terms = []
     for index, coefficient in step.terms:
@@ -150,7 +151,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevels(LevelMap):
-    """Level map by a difference of columns; the last level if it is not a number."""
+    """Level map by a `Difference` of columns. An outcome for which it is not a number has the last
+    level."""
 
     difference: Difference
     level: LevelMap
@@ -168,10 +170,10 @@ class NewLevels(LevelMap):
 
 @dataclass(frozen=True, slots=True)
 class WhitenedCoordinate:
-    """One whitened coordinate: a coordinate plus multiples of earlier coordinates.
+    """A whitened coordinate, computed as a coordinate plus multiples of earlier coordinates.
 
     index: index of the coordinate.
-    terms: (index, coefficient) of each earlier coordinate that is added.
+    terms: (index, multiple) of each earlier coordinate that is added.
     """
 
     index: int
@@ -217,7 +219,7 @@ class Innovations:
 
 
 def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[WhitenedCoordinate, ...]:
-    """Return the whitened coordinates, without coefficients that may be 0."""
+    """Return the whitened coordinates; coefficients that may be 0 are left out."""
     count = len(numbers)
     covariance = gram(_centred(numbers, is_d1)) / count
     inverse, new = _decorrelated(covariance)

@@ -7,10 +7,13 @@ counts.
 dpaudit.levels defines level, candidate, rule, portfolio and rare output.
 
 draw
-    One output of the mechanism, on d1 or d2 as a fair coin decides. `spent` and `coming` count the
-    draws of a pair so far and to come.
+    One output of the mechanism, on d1 or d2 as a fair coin decides. `spent` counts the draws of a
+    pair so far, `future_draws` those to come.
 sample buffer
     The learning draws in memory. Learning may go on with draws that are only counted.
+leading candidates
+    The best candidates so far, for which further draws are counted. A refit makes new rules of
+    them.
 freeze
     The end of learning: the rules are fixed, and later draws certify them by the exact test.
 exact test
@@ -25,7 +28,8 @@ witness
 tally
     Counts of draws by level and input: (levels, 2), d1 first.
 block, stage
-    Draws that are made and counted together, and what for: probe, learning, certifying, confirming.
+    Draws that are made and counted together, and what for: "learning", "certification" or
+    "confirmation".
 point
     A point (ε, δ) of the claim's privacy profile. Tests and bets refute the claim at a point.
 journal
@@ -33,7 +37,7 @@ journal
 canary, coin
     A record that a fair coin included in a training run or left out.
 power
-    The probability to refute the claim when a leak of a stated size exists.
+    The probability that an audit refutes the claim if a leak of a stated size exists.
 family
     Audits that share one false-alarm probability.
 """

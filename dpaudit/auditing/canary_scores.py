@@ -66,13 +66,13 @@ def audit_scores(
 
     included: (n,), whether a fair coin included each canary.
     scores: (n,).
-    guesses: number of guesses, fixed before the run; None: the two of `guess_numbers`.
-    sides: "both": half of the guesses say "in", half "out"; "in": all say "in", only with
-        `guesses`; None: "both".
-    independent: True: assume that the canaries are independent. All guesses then say "in", about
-        canaries whose scores exceed all but `wrong_numbers` of the canaries that were left out.
-        False: canaries may influence the scores of others.
-    seed: seed of the order of equal scores.
+    guesses: number of guesses, fixed before the run; None: the two numbers of `guess_numbers`.
+    sides: "both": half of the guesses say "in", half "out". "in": all say "in"; requires `guesses`.
+        None: "both".
+    independent: whether to assume that the canaries are independent. If true, all guesses say "in",
+        for canaries whose scores exceed all but `wrong_numbers` of the scores of canaries left out.
+        If false, canaries may influence the scores of other canaries.
+    seed: seed of the random order of canaries with equal scores.
     name, source: name of the audit and origin of the scores, for reports.
     """
     verify(claim=claim, confidence=confidence)
@@ -119,15 +119,15 @@ def audit_scores(
 
 
 def included_above(included: Bools, scores: Floats, wrongs: Sequence[int]) -> list[int]:
-    """Return, for each number in `wrongs`, the number of included canaries with larger scores than
-    all but this number of the other canaries; 0 if there are no more others."""
+    """Return, for each number k in `wrongs`, how many included canaries have larger scores than all
+    but the k largest of the left-out canaries. It is 0 if at most k canaries were left out."""
     inside, outside = np.sort(scores[included]), np.sort(scores[~included])
     return [_above(inside, outside, wrong) if wrong < len(outside) else 0 for wrong in wrongs]
 
 
 def right_guesses(coins: Bools, guesses: int, sides: Sides) -> int:
-    """Return the number of right guesses: "in" for the largest scores and, if `sides` is "both",
-    "out" for as many of the smallest.
+    """Return how many guesses are right. They say "in" for the canaries with the largest scores. If
+    `sides` is "both", half of them say "out" instead, for the canaries with the smallest scores.
 
     coins: whether each canary was included, in falling order of the scores.
     """
@@ -169,7 +169,7 @@ def _check(included: Bools, scores: Floats, guesses: int | None) -> None:
 
 
 def _period(included: Bools) -> int:
-    """Return the rows after which the coins repeat; 0 for never; 1 for pairs of equal coins."""
+    """Return after how many rows the coins repeat; 0: never; 1: all pairs of coins are equal."""
     n = len(included)
     for copies in range(2, n // _MIN_REPEATED_COINS + 1):
         if n % copies == 0 and (included.reshape(copies, -1) == included[: n // copies]).all():
@@ -184,7 +184,7 @@ def _period(included: Bools) -> int:
 
 
 def _uneven(included: Bools) -> float:
-    """Return the p-value of a test that fair coins included the canaries."""
+    """Return the p-value of the hypothesis that fair coins included the canaries."""
     n, count = len(included), int(included.sum())
     return min(1.0, 2 * float(upper_tail(max(count, n - count), n, 0.5)))
 
@@ -258,7 +258,7 @@ def _above(inside: Floats, outside: Floats, wrong: int) -> int:
 
 
 def _rate(inside: Floats, outside: Floats, rate: float, confidence: float) -> Rate:
-    """Return the true-positive rate at a false-positive rate, with an interval."""
+    """Return the true-positive rate at false-positive rate `rate`, with its confidence interval."""
     # The threshold with exactly this false-positive rate is unknown. The interval covers all
     # thresholds that are plausible, given the scores of the excluded canaries.
     alpha, n = 1 - confidence, len(outside)
@@ -274,7 +274,8 @@ def _rate(inside: Floats, outside: Floats, rate: float, confidence: float) -> Ra
 def rate_of(
     false_positives: float, counts: tuple[int, int, int], included: int, alpha: float
 ) -> Rate:
-    """Return a true-positive rate at a false-positive rate, with its interval of error α.
+    """Return the true-positive rate at a false-positive rate, with its confidence interval of error
+    α.
 
     counts: the fields `above`, `fewest` and `most` of the `Rate`.
     included: number of included canaries.
@@ -291,7 +292,8 @@ def _invalid(why: str) -> UsageError:
 
 
 def checked_coins(values: Any) -> Bools:
-    """Return coins as a Boolean array (n,). Raise UsageError for values other than 1 and 0."""
+    """Check coins and return them as a Boolean array (n,). Raise UsageError unless each is 1 or
+    0."""
     array = np.asarray(values)
     if array.ndim == 1 and (array.dtype == np.bool_ or np.isin(array, (0, 1)).all()):
         return array.astype(np.bool_)
@@ -299,8 +301,8 @@ def checked_coins(values: Any) -> Bools:
 
 
 def checked_scores(values: Any) -> Floats:
-    """Return scores as an array of floats, (n,). Raise UsageError unless `values` is a list or an
-    array of numbers."""
+    """Check scores and return them as an array of floats, (n,). Raise UsageError unless `values` is
+    a list or an array of numbers."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

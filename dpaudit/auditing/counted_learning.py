@@ -35,10 +35,9 @@ MAX_KEPT_DRAWS = 16_384
 class RareStore:
     """The draws with rare outputs, and the filter that selects them.
 
-    When memory is full, the filter is narrowed: the most frequent rare outputs are evicted, and
-    later draws with them are only counted. The draws that remain are exactly those that the
-    narrower filter would have selected from the start, so the frequency of an output is its number
-    of draws divided by `arms`.
+    When memory is full, the most frequent rare outputs are evicted, and the filter selects them no
+    more. The draws that remain are exactly those that the narrower filter would have selected from
+    the start. So the frequency of an output is its number of draws divided by `arms`.
 
     arms: (2,), number of draws of d1 and of d2, rare or not, that the filter has seen.
     """
@@ -56,7 +55,7 @@ class RareStore:
         self._is_full = False
 
     def pool_kept(self) -> SelectionDraws:
-        """Join the draws with rare outputs that are in memory to one table, and return it."""
+        """Return the draws with rare outputs that are in memory, joined to one table."""
         self._parts = [pool(self._parts)]
         return self._parts[0]
 
@@ -70,8 +69,8 @@ class RareStore:
         return sum(part.size for part in self._parts)
 
     def add(self, rare: Rare) -> None:
-        """Add all rare draws of a further block or, if memory is full, none of them: if only some
-        were added, the frequencies of rare outputs would be unknown."""
+        """Add the rare draws of a further block. If they do not all fit in memory, add none of
+        them: otherwise the frequencies of rare outputs would be unknown."""
         self._is_full = self._is_full or self.size + rare.kept.size > MAX_KEPT_DRAWS
         self._lost_draws += rare.lost
         if self._is_full:
@@ -81,14 +80,13 @@ class RareStore:
         self.arms = self.arms + np.array(rare.arms, dtype=np.int64)
 
     def has_room(self, future_draws: int) -> bool:
-        """Return whether memory has room for the rare draws expected among the future_draws
-        draws."""
+        """Return whether the rare draws expected among the next `future_draws` draws fit in
+        memory."""
         return not self._is_full and self._fits(self.size, future_draws)
 
     def make_room(self, future_draws: int, spared: frozenset[str]) -> None:
-        """Evict the most frequent rare outputs, about as few as possible, until those expected
-        among the future_draws draws, up to the next refit, fit in memory. Evict none if no output
-        repeats.
+        """Evict the most frequent rare outputs, about as few as possible, until the rare draws
+        expected among the next `future_draws` draws fit in memory. Evict none if no output repeats.
 
         spared: names of columns from which nothing is evicted.
         """
@@ -131,11 +129,11 @@ class RareStore:
 
 
 class CountedLearning:
-    """The counts of all learning draws: the sample buffer, and later draws, which the leading
-    candidates count. Later draws with rare outputs are kept in `rare`."""
+    """The counts of all learning draws: of the sample buffer, and of later draws, by the cells of
+    the leading candidates. Later draws with rare outputs are kept in `rare`."""
 
     def __init__(self, selection: SelectionDraws, learned_rules: Learned) -> None:
-        """Begin to count, with the draws in the sample buffer and what was learned from them."""
+        """Begin with the sample buffer, and with what was learned from it."""
         # A rare rule in `learned_rules` has a filter of its own. The same filter must select the
         # later rare draws, so that they can be added to the counts of this rule.
         rare_filter = learned_rules.rare_filter or RareFilter.of(selection)
@@ -152,8 +150,8 @@ class CountedLearning:
         return tuple(candidate.counter for candidate in self._candidates)
 
     def measure(self, portfolio: Portfolio) -> Measure:
-        """Return what to count in further draws: the levels of `portfolio`, the cells of the
-        leading candidates, and rare outputs."""
+        """Return what to measure in further draws: counts by the levels of `portfolio` and by the
+        cells of the leading candidates, and the rare outputs."""
         return Measure(portfolio, others=self.counters, rare_filter=self.rare.rare_filter)
 
     def add(self, tallies: Sequence[Tally]) -> None:
@@ -164,15 +162,18 @@ class CountedLearning:
         ]
 
     def candidates(self) -> tuple[list[Candidate], list[RareTable]]:
-        """Return the candidates with the counts of all draws, and two tables: of the outputs that
-        the filter selects as rare, and of frequent outputs that only one input gives."""
+        """Return the candidates with the counts of all draws, and two tables: one of rare outputs,
+        and one of frequent outputs that only one input gives."""
         table = self._table()
         return [*self._candidates, *table.order()], [table, self._frequent]
 
     def make_room(self, spent: int, future_draws: int, objective: Objective) -> None:
-        """If the rare outputs expected among the coming draws, up to the next refit, do not fit in
-        memory, evict the frequent ones; not those that are rare in a column whose rare outputs may
-        refute the claim, as `objective` predicts."""
+        """Evict frequent outputs from the rare draws in memory, if the rare draws expected up to
+        the next refit do not fit. Outputs are kept that are rare in a column whose rare outputs may
+        refute the claim, as `objective` predicts.
+
+        future_draws: number of draws up to the next refit.
+        """
         if self.rare.has_room(future_draws):
             return
         table = self._table()
@@ -186,8 +187,8 @@ class CountedLearning:
         self.rare.make_room(future_draws, spared)
 
     def kept(self) -> SelectionDraws:
-        """Return the draws in memory: the sample buffer, and the rare draws with one example of
-        each evicted output."""
+        """Return the draws in memory: the sample buffer, the rare draws, and one example of each
+        evicted output."""
         return pool([self.selection, *self.rare.seen])
 
     def _table(self) -> RareTable:
@@ -200,7 +201,7 @@ def may_end_learning(
     """Return whether to freeze the rules now. Further learning may give better rules, but leaves
     fewer draws to certify them.
 
-    candidates: with the counts of all draws.
+    candidates: the candidates, with the counts of all draws.
     """
     if spent < plan.freeze_at and not (
         plan.may_freeze_early(spent) and learning.may_freeze_early(candidates, objective)
@@ -219,7 +220,7 @@ def learn_by_counting(
     """Go on learning after the sample buffer is full: count further draws, bet on them, and refit
     the rules from time to time. Return the rules to freeze.
 
-    counted_learning: gets the counts of the new draws.
+    counted_learning: the counts so far, to which those of the new draws are added.
     learned_rules: rules learned from the sample buffer.
     observe: called with the counts of the blocks between two refits.
     """

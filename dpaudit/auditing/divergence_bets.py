@@ -1,11 +1,10 @@
 """Bets against a Rényi or zCDP claim while draws are made (docs/method.md §6).
 
-A witness is fixed before the draws that it bets on. For a pair of means of it, under d1 and under
-d2, one bettor bets against the first mean and another against the second; a large product of their
-wealths refutes this pair. The wealth of the witness is the smallest product among all pairs that
-the claim allows (`stats.witness.log_wealth`). Each of 8 witnesses has 1/8 of the initial wealth and
-bets on all draws after its beginning. The total wealth is the mean of the wealths of the witnesses,
-each with its own smallest product.
+A witness is fixed before the draws that it bets on. The claim allows certain pairs of its means on
+d1 and on d2. For each pair, one bettor bets against the first mean and another against the second;
+a large product of their wealths refutes the pair. The wealth of the witness is the smallest product
+among all pairs that the claim allows (`stats.witness.log_wealth`). Each of 8 witnesses has 1/8 of
+the initial wealth and bets on all draws after its beginning; their wealths are added up.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _PAIRS_OF_WITNESSES = 4
 
 @dataclass(slots=True, eq=False)
 class _Bet:
-    """A witness, with the draws on which it has bet, by level and input."""
+    """A witness, and the counts by level and input of the draws on which it has bet."""
 
     level: LevelMap
     witness: DivergenceWitness
@@ -60,14 +59,15 @@ class WitnessBets:
         return tuple(bet.level for bet in self._bets)
 
     def is_due(self, spent: int) -> bool:
-        """Return whether new witnesses may begin now: at most four times, after 400 draws, and each
-        time that the number of draws has doubled."""
+        """Return whether new witnesses may begin now. They begin at most four times: first after
+        400 draws, then whenever the number of draws has doubled."""
         return self._times < _PAIRS_OF_WITNESSES and spent >= self._next
 
     def begin(self, level: LevelMap, expected: FloatArray, spent: int) -> None:
-        """Begin bets by two more witnesses, chosen from all draws so far.
+        """Choose up to two more witnesses from all draws so far, which bet from now on.
 
         expected: (levels, 2), expected draws by level and input.
+        spent: number of draws so far.
         """
         self._next, self._times = 2 * spent, self._times + 1
         for times in _HORIZONS:
@@ -79,7 +79,8 @@ class WitnessBets:
                 self._bets.append(_Bet(level, witness, counts))
 
     def record(self, tallies: Sequence[Tally]) -> None:
-        """Let every witness bet on further draws, one tally by the levels of each witness."""
+        """Let every witness bet on further draws. `tallies` has one tally for each of
+        `counters`."""
         for bet, tally in zip(self._bets, tallies, strict=True):
             bet.counts = bet.counts + tally.counts
 

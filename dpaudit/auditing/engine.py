@@ -46,13 +46,13 @@ _UNCHECKED = (
 def run_audit(
     spec: AuditSpec, on_progress: Notify | None = None, check: Check | None = None
 ) -> AuditResult:
-    """Run an audit, and return its result: ERROR for a mechanism that cannot be audited. Raise
-    UsageError if it cannot be carried out as asked, such as for a target that does not exist.
+    """Run an audit, and return its result. The verdict is ERROR if the mechanism cannot be audited.
+    Raise UsageError for a wrong specification, such as a target that does not exist.
 
     on_progress: called with a Progress after every block of draws.
-    check: called after every block, before the block counts; raises StopAudit to end the audit. A
-        StopAudit that `check`, `on_progress` or a handler of signals raises ends the audit with the
-        result of its bets, if there are draws. Without `check`, a StopAudit passes on.
+    check: called after every block, before the block is recorded. If it, `on_progress` or a signal
+        handler raises StopAudit, the audit ends with the result of its bets, if there are draws.
+        None: StopAudit is raised to the caller.
     """
     if spec.search is None or spec.pairs:
         return _traced(spec, _run(spec, on_progress, check))
@@ -117,7 +117,7 @@ def _audit_pairs(source: Source, ledgers: list[Ledger], certificates: list[Certi
 
 
 def _interrupted(ledger: Ledger) -> Certificate:
-    """Return what the bets show of the draws of a pair that did not end."""
+    """Return the certificate of a pair that was interrupted, from its bets alone."""
     spec, pair = ledger.spec, ledger.spec.pairs[ledger.number]
     certificate = certify(ledger.evidence())
     warnings = [*check_pair(pair, spec.group), *ledger.warnings]
@@ -140,12 +140,14 @@ def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
 
 
 def check_attacks(spec: AuditSpec) -> None:
-    """Load the user's own attacks, and raise the errors of an audit in which this fails."""
+    """Load the user's own attacks. Raise the error that an audit would raise if one cannot be
+    loaded."""
     loaded_attacks(spec.statistics, spec.sampling)
 
 
 def check_mechanism(spec: AuditSpec) -> None:
-    """Load the mechanism without drawing, and raise the errors of an audit in which this fails."""
+    """Load the mechanism without drawing. Raise the error that an audit would raise if this
+    fails."""
     if spec.statistics.exact:
         from dpaudit.adapters.pmf import stated_law
 

@@ -46,10 +46,11 @@ def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
 
 
 def certify_laws(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCertificate:
-    """Return the certificate of a pair: the exact ε and δ of its two output distributions.
+    """Return the certificate of a pair: the exact ε and δ between the output distributions of its
+    inputs.
 
     claim: the claim for one output.
-    table: rows (output in words, probability under d1, probability under d2).
+    table: rows (output in words, probability on d1, probability on d2).
     """
     p = {index: of_d1 for index, (_, of_d1, _) in enumerate(table)}
     q = {index: of_d2 for index, (_, _, of_d2) in enumerate(table)}

@@ -26,7 +26,7 @@ _CONTINUOUS = (
 
 
 def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:
-    """Return all points (ε, δ) of a claim, if it has several; else an empty tuple."""
+    """Return all points (ε, δ) of a claim that is a curve; an empty tuple for a single point."""
     points = tuple(claim.points())
     return points if len(points) > 1 else ()
 
@@ -34,8 +34,8 @@ def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:
 def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...]:
     """Return the rules of a portfolio in the form that the exact test takes.
 
-    is_one: whether to return only the main rule, with the whole error probability, as for the
-        probabilistic definition of DP, whose exact test counts single outputs and not rules.
+    is_one: whether to return only the main rule, with the whole error probability. So for the
+        probabilistic definition of DP, whose exact test counts single outputs.
     """
     rules = [
         FrozenRule(
@@ -54,11 +54,12 @@ def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...
 def strongest_rule(
     portfolio: Portfolio, point: ProfilePoint, draws: int, tally: Tally | None
 ) -> Portfolio:
-    """Return the rule with the most evidence against the claim, for a confirmation.
+    """Return the rule with the most evidence against the claim as a portfolio of its own, for a
+    confirmation.
 
-    point: the point that rules without a point of their own test.
-    tally: counts of certifying draws by the portfolio; None: compare the counts that `draws`
-        learning draws predict.
+    point: the point that is tested by rules without a point of their own.
+    tally: counts of certifying draws by the levels of the portfolio. None: the evidence is
+        predicted from `draws` learning draws.
     """
     games = [(*rule.right_and_wrong, h_of(rule.guesses)) for rule in portfolio.rules]
     if tally is not None:
@@ -75,10 +76,11 @@ def strongest_rule(
 def early_rule(
     rules: Sequence[tuple[int, Portfolio]], selection: SelectionDraws, sizes: Iterable[int]
 ) -> tuple[Portfolio, list[Tally]]:
-    """Return the latest rule that was learned from at most half of the draws, or else the first,
-    and the tallies of all later draws by its levels, block by block.
+    """Return (portfolio, tallies): rules learned early, and the tally of each later block by their
+    levels. The rules are the latest that were learned from at most half of the draws, or else the
+    first.
 
-    rules: each with the number of draws that it was learned from.
+    rules: (number of draws that they were learned from, portfolio), in the order of learning.
     sizes: number of draws of each block.
     """
     early = [rule for rule in rules if 2 * rule[0] <= selection.size] or rules[:1]
@@ -100,13 +102,11 @@ def telling_witness(
     alpha: float,
 ) -> DivergenceWitness | None:
     """Return the witness for the exact test of a Rényi divergence (docs/method.md §6), with its
-    order and direction: the one whose bound is expected to exceed the largest divergence that the
-    claim allows by the most. Return None if none is expected to exceed it, or if the claim limits
-    none.
+    order and direction. It has the largest predicted bound, relative to what the claim allows.
+    Return None if the claim limits no divergence, or no bound above 0 is predicted.
 
     future_draws: number of draws to certify with.
-    alpha: error probability of the exact tests; the test of the witness takes one half of it, the
-        test of rules the other half.
+    alpha: error probability of all exact tests; the witness gets one half of it, rules the other.
     """
     limits = dict(claim.divergences())
     expected = learned_rules.expected_by_joint_level(selection) if limits else None
@@ -118,14 +118,14 @@ def telling_witness(
 def single_outputs(
     claim: PrivacyClaim, selection: SelectionDraws, point: ProfilePoint
 ) -> SingleOutputs | None:
-    """Return the single outputs to test for the probabilistic definition of DP. Return None for any
-    other definition, and if outputs do not repeat."""
+    """Return the single outputs to test, for the probabilistic definition of DP. Return None for
+    all other definitions, and if outputs do not repeat."""
     if not (claim.counts_single_outputs and has_atoms(selection)):
         return None
     return choose_single_outputs(selection, point)
 
 
 def not_counted(claim: PrivacyClaim, singles: SingleOutputs | None) -> list[str]:
-    """Return a warning if the claim's test counts single outputs, but there are none to count since
-    outputs do not repeat; otherwise an empty list."""
+    """Return a warning if the claim is tested on single outputs, but there are none, since outputs
+    do not repeat. Otherwise return an empty list."""
     return [_CONTINUOUS] if claim.counts_single_outputs and singles is None else []

@@ -2,8 +2,8 @@
 
 `together` gives each audit an equal share of α. An audit refutes its claim alone if its p-value is
 at most this share. When all audits have ended, `settled` applies Holm's procedure to the p-values,
-which may refute further claims. The level of an audit is the largest p-value that refutes its
-claim.
+which may refute further claims. The level of an audit is the largest p-value with which its claim
+is refuted.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from dpaudit.errors import Name, UsageError
 
 
 def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
-    """Return the audits as a family of this name, each with an equal share of the false-alarm
-    probability; exact audits, which make no draws, are unchanged. An audit stops early only at its
-    own share, since Holm's procedure may not refute with a larger p-value.
+    """Return the audits as a family with this name. Each gets an equal share of the false-alarm
+    probability; exact audits, which make no draws, are unchanged. An audit stops early only if its
+    share suffices to refute, since Holm's procedure comes when all audits have ended.
 
-    Raises UsageError for audits of different confidence, for shares that are too small for a float,
-    and for more than 100,000 audits.
+    Raises UsageError if audits differ in confidence, if a share is too small for a float, and for
+    more than 100,000 audits.
     """
     members = [spec for spec in specs if not spec.statistics.exact]
     confidences = sorted({spec.statistics.confidence for spec in members})
@@ -81,8 +81,8 @@ def is_open(result: AuditResult) -> bool:
 
 
 def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return the results of families after Holm's procedure, when all audits have ended. Audits of
-    a family that are missing in `results` count as not refuted."""
+    """Return the results after Holm's procedure was applied to each family. All audits must have
+    ended; an audit that is missing in `results` counts as not refuted."""
     final = list(results)
     members: dict[str, list[tuple[int, Family]]] = {}
     for index, result in enumerate(results):
@@ -127,8 +127,8 @@ def _multipletests() -> Callable[..., Any]:
 
 
 def unsettled(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return the results of a family whose audits have not all ended: each level is an equal
-    share."""
+    """Return the results with an equal share of α as the level of each audit, for families whose
+    audits have not all ended."""
     return [
         result if result.family is None else _settled(result, result.family, 1 - result.confidence)
         for result in results

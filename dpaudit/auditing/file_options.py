@@ -1,6 +1,6 @@
-"""The options of a file about mechanism, inputs, claim and batch, and those of a run.
+"""The options of a configuration file about mechanism, inputs, claim and batch, and those of a run.
 
-No record holds them: only their declarations are used. options.py has those of an audit.
+The classes only declare these options; they have no instances. options.py has those of an audit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _arguments(value: Any) -> dict[str, Any]:
 
 
 class InputOptions:
-    """The options of a file about inputs and claim. Only their declarations are used."""
+    """Declares the options of a file about inputs and claim; it has no instances."""
 
     d1: Annotated[
         Any,
@@ -157,7 +157,7 @@ class InputOptions:
 
 
 class MechanismOptions:
-    """The options of one mechanism. Only their declarations are used."""
+    """Declares the options of one mechanism; it has no instances."""
 
     mechanism: Annotated[
         Words | None,
@@ -286,7 +286,7 @@ class MechanismOptions:
 
 
 class BatchOptions:
-    """The option of a whole configuration file. Only its declaration is used."""
+    """Declares the option of a whole configuration file; it has no instances."""
 
     familywise: Annotated[
         bool,
@@ -300,7 +300,7 @@ class BatchOptions:
 
 
 class RunOptions:
-    """The options of a run, which are no keys of files. Only their declarations are used."""
+    """Declares the options of a run, which are not in files; it has no instances."""
 
     json: Annotated[
         Words,
@@ -376,7 +376,7 @@ class RunOptions:
 
 
 class TracingOption:
-    """The option of an audit about its trace. Only its declaration is used."""
+    """Declares the option of an audit about its trace; it has no instances."""
 
     no_trace: Annotated[
         bool,
@@ -388,8 +388,8 @@ class TracingOption:
 
 
 def claim_options() -> list[Option]:
-    """Return the options of the key `claim`: the parameters of all definitions, and how to read
-    them."""
+    """Return the options below the key `claim`: the parameters of all definitions that have a flag,
+    and then `from`, `group` and `definition`."""
     options = [
         Option(
             parameter.name,

@@ -2,8 +2,8 @@
 
 engine.py draws through a journal. It first returns the recorded chunks, each usually one block of
 draws; then it draws new ones, and records each before it returns it. Readings of the clock are
-recorded, too. The audit recomputes everything else, and so makes the same decisions: each record
-has a digest of the state of the bettors, which must be equal when the record is repeated.
+recorded, too. The audit recomputes everything else, and so makes the same decisions. Each record
+has a digest of the bettors' state; a run that repeats the record must reach the same state.
 
 A record is a line: the CRC-32 of a JSON text as 8 hexadecimal digits, a space, and the text; arrays
 are base64 texts. Nothing is pickled, so reading a journal runs no code.
@@ -101,7 +101,7 @@ _WAS_EMPTY = (
 
 
 class Begun(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an audit was begun with: the release of dpaudit, the seed, and the request."""
+    """The settings with which an audit was begun: release of dpaudit, seed and request."""
 
     dpaudit: str
     seed: int
@@ -109,7 +109,7 @@ class Begun(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Header(Begun, frozen=True, tag="journal"):
-    """The first record.
+    """The first record of a journal.
 
     is_restarted: whether the file existed before, but was empty or had an incomplete first record.
     """
@@ -125,8 +125,11 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True, tag="session"):
 
 
 class Start(Struct, frozen=True, forbid_unknown_fields=True, tag="start"):
-    """Written before a process draws a chunk by itself, since the mechanism may end the process,
-    and after a worker process has died while it drew one."""
+    """A record before and after dangerous draws: before this process, and not a worker, draws a
+    chunk, since the mechanism may end the process; and after a worker died while it drew one.
+
+    name: the name of the step that draws the chunk.
+    """
 
     name: str
 
@@ -134,11 +137,11 @@ class Start(Struct, frozen=True, forbid_unknown_fields=True, tag="start"):
 class Step(Struct, frozen=True, forbid_unknown_fields=True, tag="step"):
     """A step of the audit, which a continued run repeats.
 
-    name: what identifies the step; for a chunk, its key and size and a digest of the rules.
+    name: text that identifies the step; for a chunk, its key, its size and a digest of the rules.
     at: seconds since the audit began, without the time between runs.
     state: digest of the state of the bettors after the last block of draws.
     probe, learning, counted: result of a chunk, by its type.
-    value: value of `Journal.once`.
+    value: the value that `Journal.once` returned, if the step is not a chunk.
     """
 
     name: str
@@ -155,7 +158,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, tag="step"):
 
 
 class Close(Struct, frozen=True, forbid_unknown_fields=True, tag="close"):
-    """Written when a process ends normally."""
+    """The record of a process that ended normally."""
 
 
 Record = Header | Session | Start | Step | Close
@@ -174,7 +177,7 @@ class FileJournal(Journal):
         self._advance()
 
     def _read_history(self) -> None:
-        """Count the earlier runs, and those that ended while they drew a chunk, by its name."""
+        """Count the earlier runs and, by name of the chunk, those that ended while they drew it."""
         self._deaths, self._is_restarted, self._is_reproducible = Counter[str](), False, True
         sessions: list[Mapping[str, str]] = []
         drawing, chunk = set[int](), ""
@@ -243,7 +246,7 @@ class FileJournal(Journal):
             self._check(_END)  # the journal of an audit that has ended keeps its time
 
     def close(self) -> None:
-        """Record that no process was killed while it drew a chunk."""
+        """Record that the process ended normally, and was not killed while it drew a chunk."""
         if not self._has_died:
             self._file.append(Close())
 
@@ -301,7 +304,7 @@ class FileJournal(Journal):
         return step
 
     def _repeated(self, name: str) -> Step:
-        """Return the next recorded step, which must be `name`, and read the one after it."""
+        """Return the next recorded step, whose name must be `name`, and advance by one step."""
         step = self._check(name)
         self._advance()
         return step
@@ -330,9 +333,9 @@ class FileJournal(Journal):
 
 @contextmanager
 def opened_journal(spec: AuditSpec) -> Iterator[Journal]:
-    """Open the journal of an audit, or begin a new one; close it at the end of the block. Raise
-    JournalError as `JournalFile` and `continued` do, and for an existing journal unless `resume`.
-    """
+    """Return a context that opens the journal of an audit, or begins a new one, and closes it at
+    the end. Raise JournalError if the journal exists, unless `resume` is set, and as `JournalFile`
+    and `continued` do."""
     with closing(JournalFile(journal_path(spec.journaling.journal or "", spec.name))) as file:
         match next(file.read(), None):
             case None:
@@ -351,8 +354,9 @@ def opened_journal(spec: AuditSpec) -> Iterator[Journal]:
 
 
 def continued(spec: AuditSpec, begun: Begun, path: Path) -> AuditSpec:
-    """Return the audit that continues the file at `path`, with the recorded seed if its own was
-    drawn at random. Raise JournalError for another release of dpaudit or another request."""
+    """Return the audit with which to continue the journal at `path`. If its seed was drawn at
+    random, it gets the recorded seed. Raise JournalError if the journal is of another release of
+    dpaudit, or of another request."""
     if begun.dpaudit != __version__:
         raise _foreign(path, f"was started by dpaudit {begun.dpaudit}, this is {__version__}")
     if isinstance(spec.sampling.seed, DrawnSeed):
@@ -364,8 +368,8 @@ def continued(spec: AuditSpec, begun: Begun, path: Path) -> AuditSpec:
 
 
 def check_free(specs: Sequence[AuditSpec]) -> None:
-    """Check the journals of several audits before anything is drawn. Raise UsageError for two
-    audits that would share one, and JournalError for a journal that exists unless `resume`."""
+    """Check the journals of several audits before anything is drawn. Raise UsageError if two audits
+    have the same journal. Raise JournalError if a journal exists, unless `resume` is set."""
     taken: set[Path] = set()
     for spec in specs:
         if spec.journaling.journal is None or spec.statistics.exact:
@@ -381,9 +385,9 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
 
 
 class JournalFile:
-    """The open file of a journal, which no other process can open for writing until `close`.
-    Opening removes an incomplete last record. Raise JournalError for a file that another process
-    has open, that cannot be written, that is damaged before its end, or that is no journal.
+    """The open file of a journal, locked against other writers until `close`. Opening removes an
+    incomplete last record. Raise JournalError if another process has the file open, if it cannot be
+    written, if it is damaged before its end, or if it is no journal.
 
     existed: whether the file existed before, even if empty.
     """
@@ -414,7 +418,7 @@ class JournalFile:
         self._sync_due = 0.0
 
     def read(self) -> Iterator[Record]:
-        """Yield the records that the file has now; one call reads at a time."""
+        """Yield the records that the file has now. Calls must not overlap."""
         end = os.fstat(self._file.fileno()).st_size
         self._reader.seek(0)
         while self._reader.tell() < end:
@@ -426,8 +430,9 @@ class JournalFile:
                 raise _foreign(self.path, f"has a record of another format ({error})") from error
 
     def append(self, record: Record) -> None:
-        """Write a record to the file. Sync the file if the last sync was at least 0.5 s and 100
-        times the duration of a sync ago: only a power failure may lose the records since then."""
+        """Write a record to the file. Sync the file to disk if the last sync was long ago: 0.5 s,
+        and 100 times as long as it took. Records that are not synced are lost only in a power
+        failure."""
         text = to_json(record)
         left = memoryview(b"%08x %b\n" % (zlib.crc32(text), text))
         with guarded(self.path):
@@ -451,7 +456,7 @@ class JournalFile:
         self._sync_due = end + max(_SYNC_SECONDS, 100 * (end - start))
 
     def close(self) -> None:
-        """Sync the file, close it, and so release the lock."""
+        """Sync and close the file. This releases the lock."""
         try:
             self.sync()
         finally:
@@ -460,8 +465,8 @@ class JournalFile:
 
 
 def journal_path(folder: Folder, name: str) -> Path:
-    """Return the path of the journal of the audit `name`; different names have different paths.
-    Raise UsageError if `folder` is a file; it need not exist."""
+    """Return the path of the journal of an audit in a folder, which need not exist. Different names
+    of audits give different paths. Raise UsageError if `folder` is a file."""
     with guarded(Path(folder)):
         if not os.fspath(folder) or (Path(folder).exists() and not Path(folder).is_dir()):
             why = f"={os.fspath(folder)!r} must name a folder, which need not exist"
@@ -487,24 +492,27 @@ def remove(folder: Folder, name: str) -> None:
 
 
 def to_json(record: Any) -> bytes:
-    """Return a record as JSON text; infinite numbers and lone surrogates stay what they are."""
+    """Return a record as JSON text, from which `from_json` restores infinite numbers and lone
+    surrogates."""
     values = msgspec.to_builtins(record, enc_hook=_encoded_array)
     return json.dumps(values, separators=(",", ":")).encode("ascii")
 
 
 def from_json(text: bytes, kind: Any) -> Any:
-    """Return the record of type `kind` in a text. Raise msgspec.ValidationError for others."""
+    """Return the record of type `kind` in a JSON text. Raise msgspec.ValidationError if it is of
+    another type."""
     return msgspec.convert(json.loads(text), kind, dec_hook=_decoded_part)
 
 
 def unusable(path: Path, why: str, *parts: str, code: str) -> JournalError:
-    """Return the error for a journal; `why` and `parts` follow its path in the message."""
+    """Return the error for a journal that cannot be used. Its message is the path, then `why` and
+    `parts`."""
     return JournalError(f"the journal {path} {why}", *parts, code=code)
 
 
 @contextmanager
 def guarded(path: Path) -> Iterator[None]:
-    """Return a context that turns an OSError into a JournalError which names the file `path`."""
+    """Return a context that turns any OSError into a JournalError about the file `path`."""
     try:
         yield
     except OSError as error:
@@ -603,7 +611,7 @@ def _changes(sessions: Sequence[Mapping[str, str]]) -> str:
 
 
 def _name(chunk: Chunk[Any]) -> str:
-    """Return what identifies a chunk: its key and size, and a digest of the rules at its start."""
+    """Return the name of a chunk's step: key, size, and a digest of the rules at its start."""
     # The size of a chunk that measures speed depends on how many chunks were requested before.
     name = f"{chunk.key}" if isinstance(chunk, ToTime) else f"{chunk.key} {chunk.size}"
     if not isinstance(chunk, ToCount) or chunk.key[-1] != 0:

@@ -45,11 +45,11 @@ _NO_RULE = FrozenRule("main", 1.0, "", (1, -1, 0))
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The state of a ledger at the end of a block.
+    """The state of a `Ledger` at the end of a block.
 
     blocks: number of blocks.
     refuted_after: as in `Ledger`.
-    divergence_bets: None if there are none.
+    divergence_bets: the bets of witnesses; None for a claim that limits no divergence.
     """
 
     blocks: int
@@ -61,18 +61,18 @@ class Ledger:
     """The draws and bets of one pair, block by block, from which the certificate is computed.
 
     number: the index of the pair in the audit.
-    probe: what the first calls showed, such as the duration of a draw.
+    probe: measurements of the first calls, such as the duration of a draw.
     drawer: makes the draws of chunks, one block each.
     point: the point that is bet against.
     needed: the wealth at which the claim is refuted.
     rounds: the bettors' beliefs, in the order of their use.
     blocks: the tally of each block so far.
-    heads: the first draws of each counted block, to find blocks that repeat earlier draws.
+    heads: the first draws of each counted block, by which repeated blocks are recognised.
     failures: exceptions among the draws.
     warnings: reasons to doubt the draws so far.
     refuted_after: number of draws after which a bet refuted the claim; None if no bet has.
-    checkpoint: the state after the last block, which an exception at any moment leaves whole; None
-        before the first block.
+    checkpoint: the state after the last block; None before the first block. An exception at any
+        moment leaves it consistent.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Ledger:
         self.checkpoint: Checkpoint | None = None
 
     def set_point(self, point: ProfilePoint) -> None:
-        """Set the point to bet against, and reset the wealth; only before the first bet."""
+        """Set the point to bet against, and reset the wealth. Allowed only before the first bet."""
         self.point = point
         share = EARLY_BETTING_SHARE if self.ends_by_bets else BETTING_SHARE
         limits = dict(self.spec.tested.divergences())
@@ -120,13 +120,13 @@ class Ledger:
 
     @property
     def may_stop(self) -> bool:
-        """Whether a bet has refuted the claim and the run may now end: not if the user asked for
-        the full budget, or if a confirmation is needed and does not fit in it."""
+        """Whether a bet has refuted the claim and the run may end now. It may not end if the user
+        asked for the full budget, or if a confirmation is needed and does not fit in the budget."""
         return self.refuted_after is not None and self._can_confirm(0)
 
     @property
     def after_learning(self) -> list[Tally]:
-        """The tally of each block that was not used for learning."""
+        """The tallies of the blocks that were not used for learning."""
         return [block.tally for block in self.blocks if block.stage != "learning"]
 
     @property
@@ -136,8 +136,8 @@ class Ledger:
 
     @property
     def target(self) -> int | None:
-        """Number of draws at the end of the run, with a confirmation if it is due; None before the
-        budget is known."""
+        """Total number of draws when the run ends, including a confirmation if one is due; None if
+        the budget is not known yet."""
         plan, first = self.plan, self.refuted_after
         if first is not None and not self.spec.sampling.full:
             if self.ends_by_bets:
@@ -148,15 +148,15 @@ class Ledger:
 
     @property
     def future_draws(self) -> int:
-        """Number of draws on which the next rules will be tested: those of the confirmation if it
-        is due, else the remaining budget."""
+        """Number of draws on which the next rules will be tested: the draws of the confirmation if
+        one is due, else the remaining budget."""
         if self.may_stop:
             return self.plan.confirming(self.spent)
         return max(self.plan.budget - self.spent, 1)
 
     @property
     def largest_wealth(self) -> float:
-        """Largest wealth of the bettors so far, who begin with wealth 1."""
+        """The largest total wealth that the bettors had so far. They begin with wealth 1."""
         largest = self.wealth.log_largest
         if self.divergences is not None:
             largest = max(largest, self.divergences.log_wealth)
@@ -168,8 +168,9 @@ class Ledger:
         self.wealth.believe(beliefs)
 
     def begin_witnesses(self, learned_rules: Learned, selection: SelectionDraws) -> None:
-        """Start witnesses against a divergence of the claim, which bet on all draws from now on. Do
-        nothing if the claim bounds none or is refuted, or if it is too early for more witnesses.
+        """Choose witnesses of a divergence that the claim limits, which bet on all draws from now
+        on. Do nothing if the claim limits no divergence, if it is refuted, or if more witnesses are
+        not yet due.
 
         learned_rules: rules from all draws so far.
         """
@@ -181,8 +182,9 @@ class Ledger:
             bets.begin(learned_rules.portfolio.level, expected, self.spent)
 
     def bet_and_release(self, fresh: FreshDraws, rule: Portfolio | None) -> SelectionDraws:
-        """Bet on a block of draws with `rule`, if any, and return its draws, to learn from. If a
-        bet within the block ends the run, later draws of the block are not returned."""
+        """Bet on a block of draws with `rule`, then return its draws, so that they can be learned
+        from. If a bet within the block ends the run, the draws after this bet are not returned. If
+        `rule` is None, there are no bets."""
         if rule is None:
             released = fresh.release()
             total = Tally(released.arms[None])
@@ -198,7 +200,7 @@ class Ledger:
         return released
 
     def _looks_to_refutation(self, looks: Sequence[Tally]) -> int:
-        """Return how many looks into a block to keep: up to the first that ends the run, or all."""
+        """Return how many looks to keep: up to the first at which the run ends, or all."""
         first = None if self.refuted_after is not None else self.wealth.first_refuting(looks)
         if first is None:
             return len(looks)
@@ -208,9 +210,9 @@ class Ledger:
     def time_draws(self, measure: Measure) -> None:
         """Measure the draws per second with all workers, for the plan.
 
-        These draws are used for nothing else: their number depends on their durations, which may
-        depend on their outputs, so counting them could bias a test. Learning blocks are too small
-        to measure, and each waits until the block before it is evaluated.
+        These draws are used for nothing else. Their number depends on their durations, which may
+        depend on their outputs, so a test that counts them could be biased. Learning blocks cannot
+        show the speed: they are small, and each waits until the block before it is evaluated.
         """
         plan = self.plan
         chunks = (
@@ -224,12 +226,11 @@ class Ledger:
     def draw_and_bet(
         self, stage: Stage, sizes: Iterable[int], measure: Measure, first: int = 0
     ) -> Iterator[LevelCounts]:
-        """Draw and count blocks of a stage. Yield each block, and bet on it, except in a
-        confirmation. End early if a bet refutes the claim and the budget has room for a
-        confirmation.
+        """Draw the blocks of a stage, and yield the counts of each. Each block is bet on, except in
+        a confirmation. End early when `may_stop` is true.
 
         sizes: number of draws of each block.
-        measure: the rules that count the draws.
+        measure: what to count, such as the levels of a portfolio.
         first: index of the first block in the stage, which selects the random streams.
         """
         is_bet_on = stage != "confirmation"
@@ -288,11 +289,11 @@ class Ledger:
         return FreshCounts(game.correct, game.wrong, none, game.two_guesses, self.point)
 
     def evidence(self) -> Evidence:
-        """Return what the bets show up to the last whole block, without an exact test. Raise
-        ValueError before the first block.
+        """Return the evidence of an interrupted run: the bets up to the last whole block, without
+        an exact test. Raise ValueError before the first block.
 
-        Wealth that is bet against each ε of a grid bounds ε at all moments together (docs/method.md
-        §4), so the bound is valid wherever an exception has interrupted the run.
+        The bound on ε from bets is valid at all moments together (docs/method.md §4), so it is
+        valid wherever an exception has interrupted the run.
         """
         spec, plan, recorded = self.spec, self.plan, self.checkpoint
         if recorded is None:

@@ -44,19 +44,20 @@ _SIZES |= {"KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30, "TIB": 2.0**40}
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """What the help, the page of options and messages say about an option.
+    """Texts about an option: for the help, the page of options and messages.
 
     text: help text of one or two sentences.
     section: heading in the help and in docs/options.md.
-    must: end of the message "must be ..."; "": the first sentence of the text.
-    unless: the default in words, if it is not a fixed value; "required" for none.
+    must: how the message "must be ..." ends; "": with the first sentence of the text.
+    unless: the default in words, if it is not a fixed value; "required" if there is none.
     flag: command-line flag; None: no flag; "": made from the name.
     short: short form of the flag.
     metavar: placeholder for the value; "": follows from the type.
     usual: whether the short help lists the option.
     more: page of the documentation about the option, relative to docs/.
-    file: type of the value in a configuration file, if it differs.
-    read: decoder in place of the type. It raises ValueError for a wrong value.
+    file: type of the value in a configuration file; None: as elsewhere.
+    read: function that decodes a value; it raises ValueError for a wrong one. None: the type
+        decides.
     """
 
     text: str
@@ -107,7 +108,7 @@ class Option:
 
     @property
     def is_number(self) -> bool:
-        """Whether a value is a number, or a word in place of one."""
+        """Whether a value is a number, or a word that stands for one."""
         return any(kind in (int, float) for kind in map(_plain, _members(self.type)))
 
     @property
@@ -117,7 +118,7 @@ class Option:
 
     @property
     def must(self) -> str:
-        """The end of the message "must be ..."."""
+        """The text that follows "must be" in a message about a wrong value."""
         if self.help.must:
             return self.help.must
         first = self.help.text.partition(". ")[0].removesuffix(".")
@@ -166,7 +167,8 @@ class Option:
 
 
 def declared(declaration: Any, of: Owner, hints: Mapping[str, Any]) -> list[Option]:
-    """Return the options among the fields of a class, from its annotations by `get_type_hints`."""
+    """Return the options that a class declares by its fields. `hints` are its annotations, as from
+    `get_type_hints`."""
     options, defaults = [], getattr(declaration, "__dataclass_fields__", {})
     for name, hint in hints.items():
         helps = [part for part in getattr(hint, "__metadata__", ()) if isinstance(part, Help)]
@@ -179,7 +181,8 @@ def declared(declaration: Any, of: Owner, hints: Mapping[str, Any]) -> list[Opti
 
 
 def refused(name: str, value: Any, why: str) -> UsageError:
-    """Return the error for a value of an option, such as `samples=7 is too few` with its `why`."""
+    """Return the error for a wrong value of an option, such as `samples=7 is too few`; `why` is the
+    part after the value."""
     is_long = isinstance(value, Integral) and abs(int(value)) > _MAX_SHOWN
     written = f"{Decimal(int(value)):.3g}" if is_long else shown(value)
     return UsageError(Name(name), f"={written} {why}", code="option-invalid")
@@ -196,7 +199,8 @@ def _plain(kind: Any) -> Any:
 
 
 def plain_number(value: Any, *, is_whole: bool) -> Any:
-    """Return a number, or the text of one, as int or float; any other value unchanged."""
+    """Return a number, or the text of a number, as int if `is_whole`, else as float. Return any
+    other value unchanged."""
     if isinstance(value, bool) or (isinstance(value, int) and is_whole):
         return value
     try:
@@ -237,7 +241,8 @@ def _with_unit(value: Any, units: Mapping[str, float]) -> float:
 
 
 def listed(value: Any) -> tuple[Any, ...]:
-    """Return the entries of a collection. Raises ValueError for any other value, and for texts."""
+    """Return the entries of a collection. Raises ValueError for any other value; a text is not a
+    collection here."""
     if not isinstance(value, Collection) or isinstance(value, str | bytes | Mapping):
         raise ValueError
     return tuple(value)
@@ -251,5 +256,5 @@ def path(value: Any) -> Any:
 
 
 def anything(value: Any) -> Any:
-    """Return the value of an option whose user checks it."""
+    """Return the value unchanged: the code that uses the option checks it."""
     return value

@@ -62,8 +62,8 @@ _PROCESSES = int | float | Annotated[str, Meta(pattern=f"^(auto|{REFERENCE})$")]
 
 
 class DefaultSamples(int):
-    """The largest number of draws of an audit without `samples` and `time`; pace.py chooses the
-    number.
+    """The largest number of draws of an audit for which the user gives neither `samples` nor
+    `time`. Within it, pace.py chooses the number.
 
     seconds: how long the chosen number of draws may take, for all pairs together.
     """
@@ -80,7 +80,8 @@ class DefaultSamples(int):
 
 
 class DrawnSeed(int):
-    """A seed drawn at random for `seed: random`; a continued journal replaces it by its own."""
+    """A seed drawn at random for `seed: random`. When a journal is continued, its seed takes the
+    place."""
 
 
 def _outputs(value: Any) -> tuple[Any, ...]:
@@ -188,12 +189,12 @@ class Sampling:
 
     @property
     def full(self) -> bool:
-        """Whether the audit continues after a refutation."""
+        """Whether the audit makes all draws of its budget, even after a refutation."""
         return self.stop == "never"
 
     @property
     def draws_ahead(self) -> bool:
-        """Whether worker processes draw from the start, ahead of the learning in this process."""
+        """Whether worker processes draw from the start, while this process is still learning."""
         return not is_serial(self.executor, self.workers)
 
 
@@ -275,7 +276,7 @@ class Statistics:
 
     @property
     def switches(self) -> frozenset[str]:
-        """Names of the options in this record that are switched on."""
+        """Names of the options of this record that are switched on."""
         return frozenset(field.name for field in fields(self) if getattr(self, field.name) is True)
 
 
@@ -375,7 +376,8 @@ class OptionRecords(NamedTuple):
 
 
 def records_of(options: Mapping[str, Any]) -> OptionRecords:
-    """Return options, by name, as records. An option that is missing has its default."""
+    """Return the records that hold the given options. `options` has values by name; an option that
+    is missing has its default."""
     return OptionRecords(
         Sampling(**_of(Sampling, options)),
         Statistics(**_of(Statistics, options)),
@@ -430,19 +432,20 @@ DEFAULTS: Mapping[str, Any] = {name: option.default for name, option in OPTIONS.
 
 
 def verify(**values: Any) -> None:
-    """Raise UsageError for the first value outside the range of its option. values: by name."""
+    """Check values of options, given by name. Raise UsageError for the first that is out of
+    range."""
     for name, value in values.items():
         OPTIONS[name].read(value)
 
 
 def owned(*owners: Owner) -> tuple[Option, ...]:
-    """Return the options that belong to one of `owners` (see `Owner`), in order."""
+    """Return the options that belong to one of `owners`, in order."""
     return tuple(option for option in OPTIONS.values() if option.of in owners)
 
 
 def flag_of(name: str) -> str:
-    """Return the flag of an option, such as `--samples`; without a flag, what the help calls its
-    value (TARGET), or its name."""
+    """Return the flag of an option, such as `--samples`. For an option without a flag, return what
+    the help calls its value, such as TARGET, or else its name."""
     option = OPTIONS.get(name)
     if option is None:
         return f"--{name}" if len(name) > 1 else f"-{name}"

@@ -42,10 +42,10 @@ _TIMES_LEAST = 5
 
 
 def choose(source: Source, number: int, first: Probe, second: Probe, limits: DrawLimits) -> None:
-    """Choose the number of draws and the end of an audit, unless the user stated them. The request
-    and the command of the audit then state them, so that a rerun makes the same choice.
+    """Choose the options `samples` and `stop` of an audit, unless the user stated them. The request
+    and the command of the audit then state the values, so that a rerun uses the same ones.
 
-    first, second: what the first calls of the pair showed, and the calls after them.
+    first, second: measurements of the first calls of the pair, and of the calls after them.
     """
     spec, journal = source.spec, source.journal
     samples = spec.sampling.samples
@@ -59,7 +59,7 @@ def choose(source: Source, number: int, first: Probe, second: Probe, limits: Dra
 
 
 def _with_chosen_end(spec: AuditSpec, seconds: float) -> AuditSpec:
-    """Return the audit with a end that is not "auto"; `seconds` is the duration of a draw."""
+    """Return the audit with a value other than "auto" for `stop`; a draw takes `seconds`."""
     sampling = spec.sampling
     if sampling.stop != "auto":
         return spec
@@ -70,7 +70,7 @@ def _with_chosen_end(spec: AuditSpec, seconds: float) -> AuditSpec:
 
 
 def _rate(source: Source, number: int, seconds: float, largest: int, enough: float) -> float:
-    """Return the draws per second of all processes that will draw, or at least `enough`."""
+    """Return the draws per second of all processes that will draw; stop early at `enough`."""
     pool = source.pool
 
     def draw(indices: Iterable[int], size: int) -> None:
@@ -102,7 +102,7 @@ def _duration(action: Callable[[], object]) -> float:
 
 
 def with_stated(origin: Origin, option: str, value: object) -> Origin:
-    """Return the origin of an audit whose request and command state the value of an option."""
+    """Return `origin` with a request and a command that state the value of an option."""
     request, command = origin.request, origin.command
     if request is not None and isinstance(settings := request.get("settings"), Mapping):
         request = {**request, "settings": {**settings, option: value}}
@@ -113,14 +113,15 @@ def with_stated(origin: Origin, option: str, value: object) -> Origin:
 
 
 def rate_enough(samples: DefaultSamples, pairs: int) -> float:
-    """Return the draws per second with which the largest number of draws is chosen."""
+    """Return the draws per second at which the largest number of draws of `samples` is chosen."""
     return samples * pairs / samples.seconds
 
 
 def rate_of(draw: Callable[[int], object], first: int, largest: int, enough: float) -> float:
-    """Return the draws per second of a mechanism, or a rate of at least `enough`.
+    """Return the draws per second of a mechanism. As soon as the rate is known to be at least
+    `enough`, stop and return it.
 
-    first, largest: the first and the largest number of draws in one call of `draw`.
+    first, largest: the smallest and the largest number of draws in one call of `draw`.
     """
     size, spent, rate = first, 0.0, 0.0
     while True:
@@ -133,8 +134,8 @@ def rate_of(draw: Callable[[int], object], first: int, largest: int, enough: flo
 
 
 def with_chosen_samples(spec: AuditSpec, rate: float) -> AuditSpec:
-    """Return the audit with the number of draws for a rate, in draws per second. Its request and
-    its command state this number, and a note gives the reason."""
+    """Return the audit with the number of draws that suits a speed, `rate` in draws per second. Its
+    request and its command state this number, and a note gives the reason."""
     limit = spec.sampling.samples
     if not isinstance(limit, DefaultSamples):
         return spec
@@ -165,7 +166,7 @@ def _reason(spec: AuditSpec, samples: int, rate: float, *, is_needed: bool) -> s
 
 
 def _rounded(number: float, direction: Callable[[float], int]) -> int:
-    """Return a number rounded to 1, 2 or 5 times a power of ten, in a direction.
+    """Round a number to 1, 2 or 5 times a power of ten; `direction` is math.floor or math.ceil.
 
     >>> _rounded(183_000, math.floor), _rounded(183_000, math.ceil), _rounded(50, math.ceil)
     (100000, 200000, 50)

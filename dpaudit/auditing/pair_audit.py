@@ -66,8 +66,8 @@ _Test = Literal["certification", "confirmation"]
 
 
 def probe(source: Source, number: int) -> Ledger:
-    """Make the first calls, choose the options that depend on their speed, and return the ledger of
-    the pair with this index, without draws."""
+    """Make the first calls for the pair with index `number`, and choose the options that depend on
+    their speed. Return the ledger of the pair, without draws."""
     spec, is_single = source.spec, source.sampler.mechanism.interleaved
     source.time.begin(number)
     first = source.first_calls(number)
@@ -118,9 +118,9 @@ class PairAudit:
         """Return the certificate of the pair. Raise MechanismError if all draws are exceptions, if
         d1 or d2 seems to have the wrong type, or if the draws cannot be independent.
 
-        The error probability α of the pair is shared (`certificates.evidence`): bets have 0.2 α,
-        the exact test 0.75 α at the planned end and 0.05 α in a confirmation. If bets alone may end
-        the run, they have 0.9 α, and the test 0.1 α.
+        The error probability α of the pair is divided (`certificates.evidence`). Bets get 0.2 α,
+        and the exact test gets 0.75 α at the planned end and 0.05 α in a confirmation. If bets
+        alone may end the run, they get 0.9 α, and the exact test gets 0.1 α.
         """
         try:
             learned_rules = self._learn()
@@ -138,7 +138,7 @@ class PairAudit:
         return certificate
 
     def _certified(self, learned_rules: Learned) -> tuple[Certificate, CountedBlocks]:
-        """Freeze, and certify or confirm. Return the certificate, and the counts of its rule."""
+        """Freeze and make the exact test. Return the certificate, and the counts of its rule."""
         ledger, plan = self._ledger, self._plan
         if ledger.may_stop and ledger.ends_by_bets:
             sizes = (block.draws for block in ledger.blocks)
@@ -165,7 +165,7 @@ class PairAudit:
     # Learn
 
     def _learn(self) -> Learned:
-        """Return the rules for certification or, after a refutation by bets, the confirmation."""
+        """Return the rules to certify with, or to confirm with if bets have refuted the claim."""
         ledger, plan = self._ledger, self._plan
         learned_rules = self._fill_buffer(None)
         if not (ledger.may_stop or plan.is_final):
@@ -269,7 +269,7 @@ class PairAudit:
     # Freeze, and certify or confirm
 
     def _freeze(self, learned_rules: Learned) -> tuple[Measure, DivergenceWitness | None]:
-        """Fix what the exact test counts, and the witness of a Rényi divergence that it tests."""
+        """Return what the exact test counts, and the witness that it tests; both are fixed now."""
         ledger = self._ledger
         measure = self._measure(learned_rules.portfolio)
         ledger.warnings += not_counted(self._claim, measure.atoms)

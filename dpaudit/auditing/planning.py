@@ -1,9 +1,10 @@
 """Compute from one trial how many draws an audit needs to refute a claim (`dpaudit plan`).
 
-A trial is a short audit with a seed of its own. It learns an event, and shows how probable it is.
-The leak is assumed to be in this event: the odds of d1 against d2 are e^(factor · ε), where ε is
-the claimed value and `factor` the size of the leak, such as 1.2. The number of draws then follows
-from the formulas of underpowered.py, by which `--require-power` judges the audit afterwards.
+A trial is a short audit with a seed of its own. It learns an event, and shows how probable the
+event is. The leak is assumed to be in this event: there the odds of d1 against d2 are
+e^(factor · ε), where ε is the claimed value and `factor`, such as 1.2, is the size of the leak. The
+number of draws then follows from the formulas of underpowered.py, by which `--require-power` judges
+the audit afterwards.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _SEED_OFFSET = 2**32
 
 
 def trial_of(spec: AuditSpec, draws: int = TRIAL_DRAWS) -> AuditSpec:
-    """Return the trial of an audit: one process, another seed, no requirements, and `draws` draws
-    for each pair. Raise UsageError if no number of draws can be planned, such as for an exact
-    audit."""
+    """Return the trial of an audit. It has one process, another seed, no requirements, and `draws`
+    draws for each pair. Raise UsageError for an audit whose draws cannot be planned, such as an
+    exact audit."""
     reason = foreseen(replace(spec, sampling=replace(spec.sampling, samples=MAX_SAMPLES)))
     if spec.statistics.exact:
         reason = "an exact audit makes no draws, so there are none to plan"
@@ -66,10 +67,10 @@ def trial_of(spec: AuditSpec, draws: int = TRIAL_DRAWS) -> AuditSpec:
 
 
 def draws_for_leak(certificates: Sequence[Certificate], factor: float, power: float) -> int:
-    """Return the number of draws of a pair with which an audit refutes a leak, rounded up to three
-    digits. Raise UsageError if no number of draws is known to be enough.
+    """Return the number of draws of a pair with which an audit detects a leak with probability
+    `power`, rounded up to three digits. Raise UsageError if no number is known to be enough.
 
-    certificates: of a trial, one for each pair.
+    certificates: the certificates of a trial, one for each pair.
     factor: size of the leak, as a multiple of the claimed ε; above 1.
     power: in (0, 1).
     """
@@ -100,13 +101,13 @@ def draws_for_output(
     points: Sequence[ProfilePoint],
     power: float,
 ) -> int:
-    """Return the number of draws of a pair with which an audit refutes the claim by an output that
-    one input gives with a probability and the other never, rounded up to three digits. Raise
-    UsageError if no number of draws is enough.
+    """Return the number of draws of a pair with which an audit refutes the claim by a rare output:
+    one that one input gives with this `probability`, and the other never. It is rounded up to three
+    digits. Raise UsageError if no number of draws is enough.
 
-    certificates: of a trial, one for each pair.
+    certificates: the certificates of a trial, one for each pair.
     points: the output has to refute one of them.
-    power: in (0, 1).
+    power: the wanted probability of a refutation, in (0, 1).
     """
     numbers = []
     for certificate in certificates:

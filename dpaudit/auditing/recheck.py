@@ -1,8 +1,8 @@
 """Recompute a result from its evidence, for `dpaudit report`.
 
-Evidence that contradicts itself cannot be made (`certificates.evidence`), so `recheck` compares it
-with the claim of the result, and computes the certificate again. Private generators yield findings:
-(name, recorded value, recomputed value).
+The class `Evidence` refuses evidence that contradicts itself. So `recheck` only compares the
+evidence with the claim of the result, and computes the certificate again. Private generators yield
+findings: (name, recorded value, recomputed value).
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ Finding = tuple[str, Any, Any]
 
 
 def recheck(result: AuditResult) -> list[str]:
-    """Return a sentence for each value of a result that does not follow from the recorded counts;
-    none for a result with the verdict ERROR.
+    """Return a sentence for each value of a result that does not follow from its recorded counts.
+    Return none if the verdict is ERROR.
 
-    This cannot show that the draws were made, or that the counts come from draws.
+    This cannot show that the counts come from draws.
     """
     if result.verdict is Verdict.ERROR:
         return []
@@ -150,7 +150,7 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:
-    """Recompute the tested claim of an audit of several runs or of several records."""
+    """Yield findings about the tested claim of an audit of several runs or several records."""
     one_run = result.claim
     if result.repeated is not None:
         one_run = result.repeated.claim
@@ -162,7 +162,7 @@ def _of_claims(result: AuditResult) -> Iterator[Finding]:
 
 
 def _of_request(result: AuditResult) -> Iterator[Finding]:
-    """Yield each value that a result holds both as a field and in the settings of its request."""
+    """Yield findings about values that a result has both as a field and in its request."""
     settings = (result.request or {}).get("settings")
     if not isinstance(settings, Mapping):
         return
@@ -178,7 +178,7 @@ def _of_request(result: AuditResult) -> Iterator[Finding]:
 def _of_settings(
     settings: Mapping[str, Any], evidence: Evidence, *, is_searched: bool
 ) -> Iterator[Finding]:
-    """Yield findings that compare the evidence of draws with the settings of its audit."""
+    """Yield findings from a comparison of the evidence with the settings of the audit."""
     budget, samples = evidence.budget, settings.get("samples")
     yield "evidence.by_clock", evidence.by_clock, settings.get("time") is not None
     if isinstance(samples, int | float) and not evidence.by_clock:
@@ -230,7 +230,7 @@ def _pairs(result: AuditResult) -> int:
 
 
 def _of_claim(claim: PrivacyClaim, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings that compare the evidence with the tested claim."""
+    """Yield findings from a comparison of the evidence with the tested claim."""
     points = (rule.point or evidence.point for rule in evidence.rules)
     for point in (evidence.point, *points):
         # Libraries of different versions round differently.
@@ -252,7 +252,7 @@ def _of_claim(claim: PrivacyClaim, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _shares(evidence: Evidence) -> Iterator[Finding]:
-    """Yield the shares of the rules, which docs/method.md §4 fixes by their kinds."""
+    """Yield findings about the shares of the rules, which follow from their kinds."""
     kinds = [rule.kind for rule in evidence.rules]
     shares = {"rare": RARE_SHARE, "other": OTHER_SHARE}
     main = 1 - sum(shares[kind] for kind in kinds if kind != "main")
@@ -262,7 +262,7 @@ def _shares(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _refutation(evidence: Evidence, record: Certificate) -> Iterator[Finding]:
-    """Yield the number of draws after which bets refuted the claim."""
+    """Yield findings about the number of draws after which bets refuted the claim."""
     recorded, bets = evidence.refuted_after, record.divergence_bets
     refuted = None
     if evidence.betting_share:

@@ -80,8 +80,8 @@ _NO_COINS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordedAudit:
-    """An audit of outputs that were recorded elsewhere. Raise UsageError for a value outside its
-    range, and for too few draws.
+    """The data and settings of an audit of outputs that were recorded elsewhere. Raise UsageError
+    for a value outside its range, and for too few draws.
 
     name, source: name of the audit, and description of the recording.
     pair: description of d1 and d2.
@@ -92,7 +92,8 @@ class RecordedAudit:
     files: names of the files of d1 and of d2, for messages; None without files.
     coin_flipped: whether a separate fair coin picked the input of each row.
     scores_only: whether outputs are scores of an attack, for which only thresholds are tried.
-    bound: None: the valid method with the larger predicted bound.
+    bound: method of the exact test. None: of the valid methods, the one with the largest predicted
+        bound.
     seed: seed of the random split into rows to learn from and rows that certify.
     """
 
@@ -154,9 +155,8 @@ def _is_empty(column: Column) -> bool:
 def separate_samples(
     outcomes_d1: Raw, outcomes_d2: Raw, pair: str
 ) -> tuple[Outcomes, NDArray[np.bool_], Rows]:
-    """Return the fields `outcomes`, `is_d1` and `positions` of `RecordedAudit` for two samples that
-    were recorded separately. Raise UsageError for outputs that cannot be read, and for identical
-    samples.
+    """Read two samples that were recorded separately. Return (outcomes, is_d1, positions) for a
+    `RecordedAudit`. Raise UsageError for outputs that cannot be read, and for identical samples.
 
     pair: description of d1 and d2, for messages.
     """
@@ -195,8 +195,9 @@ def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
 
 
 def read_outcomes(raw: Raw, arm: str = "both", *, types: bool = True) -> Outcomes:
-    """Return recorded outputs of an input, or of both, as a table; raise UsageError for others.
+    """Return recorded outputs as a table. Raise UsageError for outputs that cannot be read.
 
+    arm: the input that the outputs are of, for messages.
     types: whether to add a column with the types of outputs, if they vary.
     """
     try:
@@ -207,8 +208,8 @@ def read_outcomes(raw: Raw, arm: str = "both", *, types: bool = True) -> Outcome
 
 @auditor_errstate()
 def audit_recorded(audit: RecordedAudit) -> AuditResult:
-    """Return the result of an audit of recorded outputs: ERROR for rows that cannot be independent,
-    such as rows that repeat the row before them far too often."""
+    """Return the result of an audit of recorded outputs. The verdict is ERROR if the rows cannot be
+    independent, such as rows that repeat the row before them far too often."""
     start = time.perf_counter()
     ending: Recorded | Failed
     try:
@@ -294,7 +295,7 @@ class _RecordedRun:
         return False
 
     def _in_order(self, rows: Rows, rule: Portfolio | None = None) -> RowsInOrder:
-        """Return rows in the order of the recording, with the rule that counts them."""
+        """Return `rows` in the order of the recording; `rule` is the portfolio that counts them."""
         audit = self._audit
         order = rows[np.argsort(rows if audit.positions is None else audit.positions[rows])]
         outcomes, is_d1 = audit.outcomes.take(order), audit.is_d1[order]
@@ -303,7 +304,7 @@ class _RecordedRun:
     def _learn_from_counts(
         self, selection: SelectionDraws, learned_rules: Learned, objective: Objective, split: Split
     ) -> Learned:
-        """Return the rules to freeze, learned from counts if rows exceed the sample buffer."""
+        """Return the rules to freeze, learned from counts if the buffer cannot hold all rows."""
         plan, spent = Plan(split.size, None, self._limits), selection.size
         if spent >= plan.freeze_at:
             return learned_rules
@@ -388,7 +389,7 @@ class _RecordedRun:
         game: Rows,
         pair: Rows,
     ) -> bool:
-        """Return whether a bound for each input is predicted to be larger than the game's."""
+        """Return whether Clopper-Pearson bounds are predicted to be better than the game."""
         # The prediction uses the learning rows only, so the choice is valid.
         if self._audit.bound is not None:
             return self._audit.bound == "clopper-pearson"
@@ -411,7 +412,7 @@ class _RecordedRun:
 
 
 def _scaled(counts: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
-    """Return the counts, rounded down, of `arms` draws with the observed frequencies."""
+    """Return the tally of `arms` draws with the frequencies of `counts`, rounded down."""
     shares = counts / np.maximum(1, counts.sum(axis=0))
     return Tally(np.floor(shares * arms).astype(np.int64))
 
@@ -428,7 +429,7 @@ def _scaled(counts: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
 
 
 class TossedSplit:
-    """The split of a recording in which fair coins picked the input of each row."""
+    """Splits a recording with coin-flipped inputs into learning and certifying rows."""
 
     def __init__(self, is_d1: NDArray[np.bool_], rng: np.random.Generator) -> None:
         self.size, self._taken = len(is_d1), 0
@@ -449,9 +450,9 @@ class TossedSplit:
 class FixedSplit:
     """Splits a recording with fixed numbers of rows of d1 and d2 into learning and certifying rows.
 
-    The learning rows are equal numbers of d1 and d2, as predicted bounds assume. One test on the
-    certifying rows, the game (docs/method.md §2), needs inputs that fair coins picked, so its
-    numbers of rows are random, as if coins had picked the inputs.
+    Among the learning rows there are as many of d1 as of d2, as predicted bounds assume. The game,
+    one of the tests on the certifying rows, needs inputs that fair coins picked (docs/method.md
+    §2). So coins are tossed to decide how many rows of each input it gets.
     """
 
     def __init__(self, is_d1: NDArray[np.bool_], rng: np.random.Generator) -> None:

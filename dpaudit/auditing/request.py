@@ -54,7 +54,8 @@ _FIXED = (
 
 
 def request(spec: AuditSpec) -> Request:
-    """Return the request: each option, input and source file that decides draws and bounds."""
+    """Return the request of an audit: each option, input and source file that decides draws and
+    bounds."""
     settings = {
         name: (_words(spec, name, value), digest(value))
         for name, value in _settings(spec).items()
@@ -79,8 +80,8 @@ def request(spec: AuditSpec) -> Request:
 
 
 def differences(then: Request, now: Request) -> str:
-    """Return what has changed between two requests of one release, such as `samples was 1,000, is
-    2,000`; "" for nothing."""
+    """Describe what has changed from one request to another of the same release, such as `samples
+    was 1,000, is 2,000`. Return "" if nothing has changed."""
     # Only files, and a hash seed that the user has fixed, may be in one of the requests alone.
     names = [name for name in then if name in now and then[name][1] != now[name][1]]
     words = "; ".join(_difference(name, then[name][0], now[name][0]) for name in names)
@@ -94,7 +95,7 @@ def _difference(name: str, old: str, new: str) -> str:
 
 
 def digest(value: Any) -> str:
-    """Return a digest of a value, as 24 hexadecimal digits that are equal in every process."""
+    """Return a digest of a value: 24 hexadecimal digits, the same in every process."""
     return hashlib.blake2b(_canonical(value).encode(errors="surrogatepass")).hexdigest()[:24]
 
 

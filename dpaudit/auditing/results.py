@@ -1,5 +1,5 @@
-"""Assemble the result of an audit from its ending: what follows from the options, versions of
-packages, and the warnings and notes about the whole run."""
+"""Assemble the result of an audit from the way it ended. Added are values that follow from the
+options, versions of packages, and warnings and notes about the whole run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _INTERRUPTED = "interrupted before its planned end"
 
 
 def result_of(source: Source, ending: Sampled | Exact | Failed) -> AuditResult:
-    """Return the result of an audit."""
+    """Return the result of an audit that ended as `ending` says."""
     spec, journal = source.spec, source.journal
     certificates = () if isinstance(ending, Exact) else ending.certificates
     is_interrupted = isinstance(ending, Interrupted)
@@ -82,25 +82,26 @@ def result_of(source: Source, ending: Sampled | Exact | Failed) -> AuditResult:
 
 
 def failed(spec: AuditSpec, error: MechanismError, certificates: Iterable[Certificate]) -> Failed:
-    """Return the ending of an audit that an error stopped after some pairs."""
+    """Return the ending of an audit that `error` stopped, with the certificates of the pairs before
+    it."""
     return Failed(spec.origin.message(error), tuple(certificates), error.code)
 
 
 def failed_search(spec: AuditSpec, error: MechanismError, seconds: float) -> AuditResult:
-    """Return the result of an audit whose search an error stopped."""
+    """Return the result of an audit that `error` stopped while it searched for pairs."""
     return replace(_plain_result(spec, failed(spec, error, ()), seconds), versions=versions())
 
 
 def with_search(result: AuditResult, searched: Searched, seconds: float) -> AuditResult:
-    """Return the result of an audit with the search for its pairs, which took some seconds."""
+    """Return the result of an audit, with a record of the search for its pairs and its duration."""
     warnings = dict.fromkeys([*result.warnings, *_search_warnings(searched, result)])
     seconds += result.seconds
     return replace(result, searched=searched, seconds=seconds, warnings=tuple(warnings))
 
 
 def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
-    """Return the versions of packages on which a result depends, with scikit-learn if an attack of
-    the certificates used trees, and PYTHONHASHSEED if the user chose one."""
+    """Return the versions of the packages on which a result depends. scikit-learn is among them if
+    an attack used trees, and PYTHONHASHSEED is added if the user has set it."""
     import scipy
 
     names = {
@@ -122,8 +123,9 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
 
 
 def other_values(spec: AuditSpec) -> tuple[list[str], list[str]]:
-    """Return (warnings, notes) for parameters of the mechanism with the name of a parameter of the
-    claim, and another value: a warning if it is a default. Claims of a library give none."""
+    """Return (warnings, notes) about parameters of the mechanism that differ from the claim: they
+    have the name of a parameter of the claim, but another value. A default value gives a warning, a
+    value that the user gave a note. There are none if a library made the claim."""
     claim = spec.claim if spec.grouped is None else spec.grouped.claim
     stated = (spec.origin.request or {}).get("settings", {}).get("claim", claim.parameters())
     arguments = {} if spec.claimed_by is not None else arguments_of(spec.target)
@@ -150,7 +152,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _plain_result(spec: AuditSpec, ending: Ending, seconds: float) -> AuditResult:
-    """Return the result without what the run showed beside its ending."""
+    """Return a result with only its ending, and what follows from the options."""
     return AuditResult(
         name=spec.name,
         claim=spec.tested,

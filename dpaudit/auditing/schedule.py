@@ -103,7 +103,7 @@ MIN_LEARNED = MIN_SAMPLES // 4
 def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) -> DrawLimits:
     """Return the limits for outputs with `columns` columns.
 
-    single_draws: whether the mechanism is called once for each draw, and so may be slow.
+    single_draws: whether each draw is a call of the mechanism, so that draws may be slow.
     by_outputs: whether the claim is about single outputs, which need more draws to be certified.
     """
     columns = max(1, columns)
@@ -123,8 +123,8 @@ def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) ->
 
 
 class Plan:
-    """The budget of one pair, in draws of d1 and d2 together, and its schedule. With a time limit,
-    the budget is planned by the clock during learning and fixed from then on."""
+    """The budget of one pair, in draws of d1 and d2 together, and the schedule of these draws. With
+    a time limit, the budget is computed from the speed that is measured during learning."""
 
     def __init__(
         self,
@@ -160,26 +160,26 @@ class Plan:
 
     @property
     def budget(self) -> int:
-        """Largest number of draws for this pair; with a time limit, an upper limit until
-        `plan_by_clock` has measured the speed."""
+        """Largest number of draws for this pair. With a time limit, it is only an upper limit until
+        `plan_by_clock` is called."""
         return 8 * self.limits.buffer_draws if self._budget is None else self._budget
 
     @property
     def is_final(self) -> bool:
-        """Whether the budget is known: it was given, or the clock has planned it."""
+        """Whether the budget is known: it was given in draws, or `plan_by_clock` was called."""
         return self._budget is not None
 
     @property
     def buffer_until(self) -> int:
-        """Number of draws after which the sample buffer takes no more. With a time limit, an upper
-        limit until the buffer is closed."""
+        """Number of draws after which the sample buffer takes no more. With a time limit, it is
+        only an upper limit until the buffer is closed."""
         if self._is_by_clock:
             return self.limits.buffer_draws if self._closed_at is None else self._closed_at
         return min(self.limits.buffer_draws, self.budget // 2 if self._keeps_half else self._usual)
 
     @property
     def freeze_at(self) -> int:
-        """Planned number of learning draws, with those that are only counted. Learning may end
+        """Planned number of learning draws, including those that are only counted. Learning may end
         earlier if the claim is clearly refuted, and later if further draws are predicted to improve
         the rules."""
         return self._usual if self._usual >= 2 * self.limits.buffer_draws else self.buffer_until
@@ -193,21 +193,20 @@ class Plan:
         return self._clock() - self._start
 
     def extend_buffer(self) -> bool:
-        """Let the sample buffer take half of the budget instead of the usual share, about an
-        eighth, after the usual share has shown no leak. Return whether the buffer is larger now:
-        not with a time limit, which may not suffice, nor with fewer than 1,000 draws, too few to
-        judge."""
+        """Let the sample buffer take half of the budget, instead of about an eighth, since no leak
+        has been found. Return whether the buffer is larger now. It is not extended with a time
+        limit, which may be too short, nor if it holds fewer than 1,000 draws, too few to judge."""
         usual = self.buffer_until
         is_enough = usual >= min(FEW_DRAWS, self.limits.buffer_draws)
         self._keeps_half = is_enough and not self._is_by_clock
         return self.buffer_until > usual
 
     def close_buffer_if_due(self, spent: int) -> None:
-        """Close the sample buffer, after a block, if it is full or learning has taken its share of
+        """After a block, close the sample buffer if it is full or learning has taken its share of
         the time. Do nothing without a time limit.
 
-        If learning has taken twice its share, but draws are too slow for the minimum number of
-        draws, call `late` (see `__init__`).
+        If learning has taken twice its share of the time, and draws are too slow to make the
+        minimum number of them in time, call `late`.
         """
         if not self._is_by_clock:
             return
@@ -221,10 +220,11 @@ class Plan:
             self._check_rate(spent / max(elapsed, 1e-9), spent, elapsed)
 
     def timed_sizes(self, spent: int) -> Iterator[int]:
-        """Yield sizes of blocks that measure the draws per second; none if no time is left.
+        """Yield the sizes of the blocks by which the draws per second are measured; none if no time
+        is left.
 
-        The size doubles until the overhead per block is as small as in certifying blocks. It does
-        not grow faster, since the results of several workers may arrive together.
+        Sizes double until the overhead per block is as small as in certifying blocks. They grow no
+        faster, since the results of several workers may arrive together.
         """
         elapsed = self._elapsed()
         if self._seconds_left(elapsed) == 0.0:
@@ -239,8 +239,8 @@ class Plan:
             size = min(2 * size, max(self.limits.block, _SIZE_RANGE * MAX_BLOCK))
 
     def record_timed(self, size: int) -> bool:
-        """Update the draws per second after a block of `size` draws. Return whether this is
-        enough."""
+        """Update the draws per second after a block of `size` draws. Return whether it was measured
+        long enough."""
         now = self._clock()
         if math.isnan(self._timed_since):  # the start of the first block is unknown
             self._timed_since = now
@@ -250,15 +250,15 @@ class Plan:
         return now - self._timed_since >= _TIMING_TIME * self._seconds
 
     def plan_by_clock(self, spent: int) -> None:
-        """Fix the budget from the time left and the measured draws per second."""
+        """Compute the budget from the time left and the measured draws per second."""
         elapsed = self._elapsed()
         rate = spent / max(elapsed, 1e-9) if self._rate is None else self._rate
         self._check_rate(rate, spent, elapsed)
         self._plan(spent, elapsed, rate)
 
     def plan_again(self, spent: int) -> None:
-        """Compute the budget again from the time left, before any draw for the exact test. Do
-        nothing without a time limit.
+        """Compute the budget again from the time left; only before the first draw for the exact
+        test. Do nothing without a time limit.
 
         The first budget is too large: it does not allow for the time of fits, and it assumes that
         learning draws are counted as fast as certifying draws.
@@ -300,42 +300,45 @@ class Plan:
             spent += block
 
     def next_freeze_check(self, spent: int) -> int:
-        """Return the number of draws at which the audit next decides whether to freeze the
-        rules."""
+        """Return at how many draws the audit next decides whether to freeze the rules."""
         is_near = _NEAR_FREEZE * self.freeze_at < 2 * spent and spent < self.freeze_at
         return self.freeze_at if is_near else 2 * spent
 
     @staticmethod
     def next_refit(spent: int, until: int, delta: float) -> int:
-        """Return the number of draws at which to refit the rules next, at most `until`, the next
-        decision whether to freeze; `delta` is δ of the point that is bet against."""
+        """Return at how many draws to refit the rules next.
+
+        until: number of draws at the next decision whether to freeze, an upper limit.
+        delta: δ of the point that is bet against. If it is above 0, refits are more frequent.
+        """
         early = round(_REFIT_GROWTH_FOR_RARE * spent)
         return early if delta > 0 and _NO_REFIT_BEFORE * early < until else until
 
     @staticmethod
     def most_until_refit(spent: int, delta: float) -> int:
-        """Return an upper limit for the number of draws until the next refit. With δ > 0 at the
-        point that is bet against, refits are more frequent."""
+        """Return an upper limit for the number of draws between now and the next refit. Refits are
+        more frequent if `delta`, δ of the point that is bet against, is above 0."""
         growth = _REFIT_GROWTH_FOR_RARE * _NO_REFIT_BEFORE if delta > 0 else 2 / _NEAR_FREEZE
         return math.ceil((growth - 1) * spent)
 
     def may_freeze_early(self, spent: int) -> bool:
-        """Return whether a quarter of the usual share of learning draws was made: enough to freeze
-        if the claim is clearly refuted."""
+        """Return whether enough learning draws were made to freeze early if the claim is clearly
+        refuted: a quarter of the usual share of the budget."""
         return spent >= int(_LEARNING_SHARE / 4 * self.budget)
 
     def may_double(self, spent: int) -> bool:
-        """Return whether the budget allows learning to take twice the draws made so far."""
+        """Return whether learning may make as many draws again: whether half of the budget would be
+        left."""
         return 2 * spent <= self.budget // 2
 
     def may_count_after_buffer(self, spent: int) -> bool:
-        """Return whether learning may continue with draws that are only counted: the buffer is full
-        at its largest possible size, and if the draws double, half of the budget is left to
-        certify."""
+        """Return whether learning may continue with draws that are only counted. The buffer must be
+        full, at its largest possible size, and `may_double` must allow it."""
         return spent >= self.limits.buffer_draws and self.may_double(spent)
 
     def counting_sizes(self, spent: int, until: int) -> Iterator[int]:
-        """Yield the sizes of blocks whose draws are only counted, until `until` draws are made."""
+        """Yield the sizes of blocks whose draws are only counted, until the pair has made `until`
+        draws."""
         # Even a small budget is divided into about `BLOCK_SHARE` blocks, since checks compare
         # blocks with each other: into this number minus one, and a remainder.
         least = min(_MIN_BLOCK, self.budget // (BLOCK_SHARE - 1))
@@ -349,13 +352,14 @@ class Plan:
         return self.counting_sizes(spent, self.budget)
 
     def confirming(self, spent: int) -> int:
-        """Return the number of draws of a confirmation: as many as were made so far, or the minimum
-        if that is more, but at most the remaining budget."""
+        """Return the number of draws of a confirmation. It has as many draws as were made so far,
+        at least a minimum, and at most the remaining budget."""
         return min(self.budget - spent, max(spent, self.limits.confirming))
 
     def confirming_sizes(self, spent: int) -> Iterator[int]:
-        """Yield the block sizes of a confirmation: about 16 blocks, or more if blocks are large.
-        Many blocks show whether draws depend on their call."""
+        """Yield the sizes of the blocks of a confirmation. There are about 16 blocks, or more if
+        they would be too large. With many blocks it can be checked whether draws depend on their
+        call."""
         size = self.confirming(spent)
         block = min(self._largest(), -(-size // BLOCK_SHARE))
         for start in range(0, size, block):
@@ -375,12 +379,12 @@ def wants_refit(
     full: bool = False,
     ends_by_bets: bool = False,
 ) -> bool:
-    """Return whether to refit the rules now, while the buffer fills. Above 1,000 draws, there is no
-    refit once half of the buffer is full, since the next fit follows when the buffer is full.
+    """Return whether to refit the rules now, while the sample buffer fills. With more than 1,000
+    draws, rules are not refitted between half full and full.
 
     learned_from, available: number of draws at the last fit, and now.
     points: number of points of the claim. With several, the first fit waits for more draws.
-    full: whether the run continues after a refutation; fits are then later and rarer.
+    full: whether the run continues after a refutation. If so, refits are later and rarer.
     ends_by_bets: whether bets alone may end the run. Draws are then slow, and refits are more
         frequent, since each may save draws.
     """
@@ -403,7 +407,7 @@ def wants_refit(
 
 
 def look_stride(size: int, *, ends_by_bets: bool = False) -> int:
-    """Return the number of draws between two evaluations of the bets within a block of `size`
+    """Return the number of draws after which bets are evaluated again, within a block of `size`
     draws. It is at least 16, unless the run `ends_by_bets`, where an early refutation saves draws.
     """
     return max(1 if ends_by_bets else 16, size // 24)

@@ -53,13 +53,14 @@ SHARES = (0.8, 0.2)
 
 
 def guess_numbers(canaries: int) -> tuple[int, int]:
-    """Return the two numbers of guesses, which are tested at `SHARES` of α."""
+    """Return the two numbers of guesses to test if the user gives none, each with its share of α
+    (`SHARES`)."""
     return max(1, canaries // 10), canaries
 
 
 def wrong_numbers(canaries: int) -> tuple[int, int]:
-    """Return the two numbers of wrong guesses about independent canaries. The second one shows a
-    large ε, which the first one cannot: it bounds ε by log(25)."""
+    """Return the two numbers of wrong guesses to test, for independent canaries. The first bounds ε
+    by at most log(25); the second can show a larger ε."""
     return canaries // 50, 0
 
 
@@ -78,13 +79,13 @@ def audit_guesses(
     """Return the result of an audit of one run, from guesses about its canaries. Raise UsageError
     for more than `MAX_GUESSES` guesses, and for a claim that guesses cannot test.
 
-    counts: numbers of canaries, of guesses, and of correct guesses: one item, or the two of
-        `guess_numbers` or `wrong_numbers`, which share the error probability.
+    counts: numbers of canaries, guesses and correct guesses. One item, or two that share the error
+        probability, for the numbers of `guess_numbers` or `wrong_numbers`.
     name, source: name of the audit and origin of the guesses, for reports.
-    has_blanks: whether the file of guesses has canaries without a guess. The number of guesses may
-        then depend on the output of the run: the result has a warning if δ > 0.
-    independent: whether to assume that the run reveals something about each canary independently of
-        the others. The numbers of wrong guesses must then be `wrong_numbers`.
+    has_blanks: whether the file of guesses has canaries without a guess. If δ > 0, the result then
+        has a warning, since the number of guesses may depend on the output of the run.
+    independent: whether to assume that what the run reveals about a canary is independent of the
+        others. If true, the numbers of wrong guesses must be those of `wrong_numbers`.
     scores: the scores from which the guesses were made.
     warnings: reasons to doubt the coin tosses.
     """
@@ -114,7 +115,8 @@ def audit_guesses(
 def certify_guesses(
     counts: Sequence[Guesses], claim: PrivacyClaim, alpha: float, independent: bool = False
 ) -> OneRunCertificate:
-    """Return the certificate, with p-value and bounds, for counts of guesses (docs/method.md §12).
+    """Compute p-value and bounds from counts of guesses, and return the certificate (docs/method.md
+    §12).
 
     counts: one item, or one for each of `SHARES`.
     independent: whether the canaries are assumed to be independent.
@@ -167,7 +169,7 @@ def _shared(counts: Sequence[Guesses]) -> tuple[tuple[Guesses, float], ...]:
 
 
 def _test(guesses: Guesses, claim: PrivacyClaim, level: float, independent: bool) -> _Test:
-    """Return the test that refutes the claim at `level` with fewer right guesses."""
+    """Return the test that needs fewer right guesses to refute the claim at `level`."""
     # The tests of one point (ε, δ) and of the whole claim are compared. `guesses.correct` is not
     # used, so that the scores do not choose the test. For a claim with a single point, the test of
     # this point cannot be improved, since some mechanism attains its p-value.
@@ -197,7 +199,7 @@ def _detectable(guesses: Guesses, test: _Test, level: float, epsilon: float) -> 
 
 def point_bounds(seen: Guesses, epsilon: float, delta: float, alpha: float) -> tuple[float, float]:
     """Return (lower bound for ε at `delta`, lower bound for δ at `epsilon`) from guesses about
-    canaries, each with error probability α, by docs/method.md (12.1)."""
+    canaries, by docs/method.md (12.1). Each has error probability `alpha`."""
     return one_run.epsilon_lower(seen, delta, alpha), one_run.delta_lower(seen, epsilon, alpha)
 
 

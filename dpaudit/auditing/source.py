@@ -33,7 +33,8 @@ _CRASHES = f"with {flag_of('isolate')}, a crash of the mechanism counts as an ou
 
 
 class Source:
-    """Where the draws of an audit come from, inside the context `opened`.
+    """The mechanism and processes that make the draws of an audit. Use it inside its context
+    `opened`.
 
     journal: holds the audit, and records its draws.
     time: the time that the audit has left.
@@ -45,8 +46,8 @@ class Source:
     processes: starts the new processes that repeat a refutation.
     shares_processes: whether other audits use these processes, too.
     workers: number of processes that drew; None before the end.
-    is_reproducible: whether equal seeds gave equal outputs of the present pair; True before its
-        test calls, since no bound or bet uses draws from before.
+    is_reproducible: whether equal seeds gave equal outputs for the present pair; True before this
+        was tested.
     notes, warnings: remarks about the processes, such as why only this one drew.
     """
 
@@ -58,7 +59,7 @@ class Source:
     def __init__(
         self, journal: Journal, time: TimeLeft, check: Callable[[], None] | None = None
     ) -> None:
-        """Prepare to draw; `check` is called before each block of draws counts."""
+        """Prepare to draw. `check` is called after each block of draws, before it is recorded."""
         self.journal, self.time, self._check = journal, time, check
         self.make = sampler_maker(journal.spec)
         self.attacks: tuple[Scorer, ...] = ()
@@ -72,13 +73,13 @@ class Source:
 
     @property
     def spec(self) -> AuditSpec:
-        """The audit, with the options that its first calls have chosen so far."""
+        """The audit, including the options that were chosen after its first calls."""
         return self.journal.spec
 
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Return a context in which the mechanism is loaded. Raise MechanismError for a mechanism
-        that stores its results."""
+        that caches its results."""
         self.attacks = loaded_attacks(self.spec.statistics, self.spec.sampling)
         self.sampler = self.make()
         check_uncached(self.sampler.mechanism.name, self.sampler.mechanism.parts)
@@ -99,7 +100,7 @@ class Source:
                     self.processes.close()
 
     def first_calls(self, number: int) -> Probe:
-        """Make the first calls for a pair, and return what they showed."""
+        """Make the first calls of the mechanism for a pair, and return their measurements."""
         # A mechanism may end the process that calls it. So even these calls are made in the process
         # that makes all other draws.
         self.is_reproducible = True
@@ -108,7 +109,8 @@ class Source:
         return probe
 
     def begin_after_imports(self) -> None:
-        """Take the variables of modules that calls have imported as they are now."""
+        """Set `before` to the present values, for the variables of modules that calls have
+        imported."""
         self.before = self.before.with_imports(kept_state(*self.sampler.mechanism.parts))
 
     @property
@@ -122,7 +124,7 @@ class Source:
 
     @property
     def begins_here(self) -> bool:
-        """Whether this process draws until the audit turns out to be long."""
+        """Whether this process draws alone, until the audit turns out to be long."""
         return self.spec.sampling.workers == "auto" and self.spec.sampling.executor is None
 
     def _setup(self) -> Setup:

@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 
 
 class PairSearch(Protocol):
-    """A search for the pairs of an audit without given pairs (implemented in dpaudit/searching)."""
+    """A search for pairs of inputs, for an audit without given pairs (implemented in
+    dpaudit/searching)."""
 
     def find(
         self, spec: AuditSpec, on_progress: Callable[[Progress], None] | None
     ) -> tuple[AuditSpec, Searched]:
-        """Return the audit with the pairs that were found, and a record of the search. Raise
-        MechanismError for a mechanism that cannot be audited.
+        """Search, and return the audit with the pairs that were found, and a record of the search.
+        Raise MechanismError for a mechanism that cannot be audited.
 
         on_progress: called with a Progress while the search runs; None without a display.
         """
@@ -80,15 +81,15 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSpec:
-    """One audit: does a pair of inputs refute the privacy claim for the target? Raise UsageError
-    for a value outside its range, and for options that exclude each other.
+    """The specification of one audit, which tests a privacy claim for the target on pairs of
+    inputs. Raise UsageError for a value outside its range, and for options that exclude each other.
 
     target: the mechanism, and how to call it.
     pairs: pairs of neighbouring inputs, each of which is audited.
-    claim: for one run of the mechanism; `tested` is the claim for one output, which may combine
-        several runs.
+    claim: the claim for one run of the mechanism; `tested` is that for one output, which may
+        combine several runs.
     search: finds the pairs, if `pairs` is empty.
-    group: largest number of records in which d1 and d2 may differ; `claim` is for such inputs.
+    group: largest number of records in which d1 and d2 may differ, according to `claim`.
     claimed_by: the library that made the claim; None if the user made it.
     grouped: the user's claim for inputs that differ in one record, from which `claim` follows; None
         if `group` is 1.
@@ -166,22 +167,23 @@ class AuditSpec:
 
     @property
     def switches(self) -> frozenset[str]:
-        """Names of the options that are on and may add scorers (attacks/scorers.py)."""
+        """Names of the options that are switched on and may add scorers (attacks/scorers.py)."""
         return self.statistics.switches | ({"repeat"} if self.runs > 1 else frozenset())
 
     @property
     def tested(self) -> PrivacyClaim:
-        """The claim that the audit tests: the claim for one run, composed as often as an output has
-        independent runs. Raise ClaimError if it implies no bound for this number."""
+        """The claim for one output, which the audit tests: the claim for one run, composed over all
+        runs of an output. Raise ClaimError if no claim follows for this number of runs."""
         return self.claim if self.runs == 1 else compose([self.claim] * self.runs)
 
     @property
     def alpha(self) -> float:
-        """Probability of a false alarm allowed for one pair: (1 - confidence) / number of pairs."""
+        """The allowed probability of a false alarm for each pair: (1 - confidence) / number of
+        pairs."""
         return (1 - self.statistics.confidence) / max(1, len(self.pairs))
 
     def may_refute(self, p_value: float) -> bool:
-        """Return whether Holm's procedure may refute the claim with this p-value of one pair, if it
-        also refutes the claims of enough other audits of the family; False without a family."""
+        """Return whether Holm's procedure may refute the claim with this p-value of a pair,
+        depending on the other audits of the family. Return False without a family."""
         family = self.statistics.family
         return family is not None and p_value * len(self.pairs) <= 1 - family.confidence

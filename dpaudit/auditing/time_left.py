@@ -29,9 +29,9 @@ Plain = TypeVar("Plain")
 
 
 class Journal:
-    """The journal of an audit without a journal file: it records nothing.
+    """A journal that records nothing, for an audit without a journal file.
 
-    spec: the audit; if its seed was drawn at random, with the seed of the run that it continues.
+    spec: the audit. If it continues a run whose seed was drawn at random, it has this seed.
     warnings: warnings about the journal, for the result.
     resumed: number of earlier runs that this run continues.
     """
@@ -48,17 +48,18 @@ class Journal:
         return 0
 
     def now(self) -> float:
-        """Return the total seconds of this run and of the earlier runs that this run continues."""
+        """Return the seconds that this run, and the earlier runs that it continues, have taken so
+        far."""
         return time.perf_counter() - self._start
 
     def clock(self) -> float:
-        """Return `now()`, for a decision of the audit, and record it. A run that continues another
-        returns the recorded values first, so that it decides as before."""
+        """Return `now()` for a decision of the audit, and record it. A run that continues another
+        first returns the recorded values, so that it decides as the other did."""
         return self.now()
 
     def recording(self, drawer: Drawer, is_here: Callable[[], bool]) -> Drawer:
-        """Return a drawer that first yields the results that an interrupted run has recorded, then
-        makes the remaining draws and records their results.
+        """Return a drawer that draws with `drawer` and records the results. If an interrupted run
+        is continued, it first yields the recorded results.
 
         drawer: called with chunks to draw; yields a result per chunk.
         is_here: returns whether this process, and not a worker, draws the next chunk.
@@ -66,20 +67,20 @@ class Journal:
         return drawer
 
     def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
-        """Return the next value of the journal, if it is recorded under `name`; None if the next
-        record has another name. After the last record, return and record `make()`, which JSON can
-        hold."""
+        """Return the result of `make()`, a value that JSON can hold, and record it under `name`. A
+        run that continues another returns the recorded value instead, or None if the next record
+        has another name."""
         return make()
 
     def note(self, ledger: Ledger) -> None:
-        """Store the state of the bettors of `ledger`, which the next record contains."""
+        """Store the state of the bettors of `ledger` for the next record."""
 
     def finish(self) -> None:
         """Record that all pairs have ended."""
 
 
 class TimeLeft:
-    """Measures the time that an audit has left.
+    """Estimates how much time an audit has left, warns if it is too short, and reports progress.
 
     warning: a tuple with the warning that the time limit is too short; empty without a warning.
     """
@@ -113,12 +114,12 @@ class TimeLeft:
         return left / (len(spec.pairs) - self._number)
 
     def plan(self, ledger: Ledger, seconds: float | None) -> None:
-        """Take the draws of the present pair, which has this many seconds from now on."""
+        """Set the ledger of the present pair, and the seconds that the pair has from now on."""
         self._ledger, self._seconds, self._begun = ledger, seconds, self._journal.now()
 
     def seconds(self, rate: float) -> float:
-        """Return the estimated seconds of drawing that are left, for all pairs, at draws per
-        second."""
+        """Return the estimated seconds until the last draw of the last pair, at `rate` draws per
+        second. With a time limit, it is at most the time that is left."""
         spec, later = self._spec, len(self._spec.pairs) - self._number - 1
         left = None if self._ledger is None else self._ledger.left
         if spec.sampling.time is not None:
@@ -134,8 +135,8 @@ class TimeLeft:
         limit.
 
         rate: draws per second.
-        spent: number of draws of the pair so far; before the first, minus the number of test calls
-            that it still needs, since these take time, too.
+        spent: number of draws of the pair so far. Before the first draw, it is negative: minus the
+            number of test calls to make, which take time, too.
         """
         if self._spec.sampling.time is None:
             return

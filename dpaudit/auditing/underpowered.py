@@ -1,9 +1,9 @@
 """Check whether an audit had enough draws to refute its claim; if not, its result shows nothing.
 
-The functions return a message for the report if draws (or guesses about canaries) are too few, else
-None. engine.py, recorded_outputs.py and single_run.py put it into `AuditResult.underpowered`, which
-leads to exit code 4 (docs/method.md §8). planning.py computes numbers of draws by the functions
-here.
+Most functions return a message for the report if draws, or guesses about canaries, are too few;
+else None. engine.py, recorded_outputs.py and single_run.py put it into `AuditResult.underpowered`,
+which leads to exit code 4 (docs/method.md §8). planning.py computes numbers of draws by the
+functions here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _SHARE_IN_NEXT_AUDIT = 0.9
 
 
 def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
-    """Return a message if an audit could not refute its claim or lacks the required power."""
+    """Return a message if an audit could not have refuted its claim, or lacks the power that it
+    requires."""
     if any(certificate.refuted for certificate in certificates):
         return None
     budgets = [pair.evidence.budget for pair in certificates if spec.sampling.time is not None]
@@ -69,8 +70,9 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
 
 
 def foreseen(spec: AuditSpec) -> str | None:
-    """Return a message if an audit cannot refute its claim, as its specification alone shows: equal
-    inputs, or too few draws, which are not checked with a time limit."""
+    """Return a message if the specification alone shows that an audit cannot refute its claim: its
+    inputs are equal, or its draws are too few. With a time limit, the number of draws is unknown
+    and not checked."""
     # An audit of equal inputs cannot refute anything. `repr` is compared, too, since inputs such as
     # 1 and True are equal by ==, but the mechanism can distinguish them.
     same = [are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2) for pair in spec.pairs]
@@ -84,14 +86,15 @@ def foreseen(spec: AuditSpec) -> str | None:
 
 
 def least_to_refute(claim: PrivacyClaim, alpha: float) -> int:
-    """Return the least number of draws of a pair that could refute the claim; 0 if none could."""
+    """Return the smallest number of draws of a pair that could refute the claim; 0 if no number
+    could."""
     points = [point for point in claim.points() if not no_draws_could(point, alpha)]
     return min((_enough(point, alpha) for point in points), default=0)
 
 
 def too_few(claim: PrivacyClaim, alpha: float, samples: int) -> str | None:
-    """Return a message, with a sufficient number, if `samples` draws cannot refute the claim even
-    in the best case, in which every draw reveals its input."""
+    """Return a message if `samples` draws cannot refute the claim even in the best case, in which
+    every draw reveals its input. The message names a number of draws that could."""
     points = claim.points()
     if any(_can_refute(point, samples, alpha) for point in points):
         return None
@@ -109,13 +112,13 @@ def too_weak(
     *,
     is_forecast: bool = True,
 ) -> str | None:
-    """Return a message if a pair has less power than `require_power` asks for: the smallest ε that
-    it would have detected is above `factor` times the claimed ε. The pair with the largest such
-    ratio is named. Pairs that were tested at ε = 0 are ignored.
+    """Return a message if a pair has less power than the option `require_power` asks for: if the
+    smallest ε that it would have detected is above `factor` times the claimed ε. The message names
+    the worst pair. Pairs that were tested at ε = 0 are ignored.
 
     command: as in `misses_rare`.
-    is_forecast: whether the message names the number of draws that would be enough for events that
-        are as frequent.
+    is_forecast: whether the message names a number of draws that would be enough, if events are as
+        frequent as in these draws.
     """
     leaks = [
         (most_powerful(certificate).detectable_epsilon, certificate) for certificate in certificates
@@ -157,8 +160,8 @@ def _more_draws(
 
 
 def most_powerful(certificate: Certificate) -> FixedTest:
-    """Return the exact test of the rule that can detect the smallest ε, of those that test the
-    point of the certificate."""
+    """Return the exact test that can detect the smallest ε, of all rules that test the point of the
+    certificate."""
     alike = [test for test in certificate.rules if test.rule.point == certificate.fixed.rule.point]
     return min(alike, key=lambda test: test.detectable_epsilon)
 
@@ -169,9 +172,9 @@ def misses_rare(
     points: Sequence[ProfilePoint],
     command: str | None = None,
 ) -> str | None:
-    """Return a message if an audit has less power than `require_rare` asks for. It names the
-    smallest probability of an output of only one input that it could have detected, and the draws
-    needed.
+    """Return a message if an audit has less power than the option `require_rare` asks for. An
+    output that only one input gives is detected from some probability on. The message names this
+    probability, and the draws that are needed.
 
     probability: value of `require_rare`, the probability of an output that has to be detected.
     command: command line that repeats the audit; decides how the message writes options.
@@ -216,11 +219,12 @@ def draws_for_rare(
     *,
     power: float = POWER,
 ) -> int | None:
-    """Return the number of draws of a pair, rounded up to three digits, that an audit needs to
-    detect an output that one input gives with a probability and the other never; None if none is
-    enough.
+    """Return the number of draws of a pair that an audit needs to detect an output that one input
+    gives with this `probability`, and the other never. It is rounded up to three digits; None if no
+    number is enough.
 
-    certificate: of an audit with the same error probability and the same share of learning draws.
+    certificate: the certificate of an audit with the same error probability and share of learning
+        draws.
     points: the output has to refute at least one of them.
     """
     test = certificate.fixed
@@ -248,11 +252,9 @@ def draws_for_rare(
 
 
 def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
-    """Return the smallest budget that is enough, rounded up to three digits; None if there is none.
-
-    is_enough: need not be monotone: a larger number may fail although a smaller one is enough, but
-        this must be rare.
-    """
+    """Return the smallest budget for which `is_enough` is true, rounded up to three digits; None if
+    there is none. `is_enough` should be true for all larger budgets, too; rare exceptions are
+    allowed."""
     # Double a small budget until it is enough. A search from the largest budget is not possible:
     # SciPy before 1.17 cannot compute Clopper-Pearson bounds for 10¹² draws.
     enough = MIN_SAMPLES
@@ -287,8 +289,9 @@ def is_mostly_new(certificate: Certificate) -> bool:
 
 
 def saw_nothing(certificate: Certificate) -> str | None:
-    """Return a message if most test draws gave new outputs, and these were not searched: the event
-    could have shown no leak, or the outputs are texts that hardly repeat even without numbers."""
+    """Return a message if most test draws gave outputs that learning never saw, and the audit could
+    not use them. This is so if the rule could have shown no leak, or if outputs are texts that
+    hardly repeat, even if numbers in them are ignored."""
     unseen, fixed = certificate.unseen, certificate.fixed
     if certificate.refuted or unseen is None or not is_mostly_new(certificate):
         return None
@@ -309,7 +312,7 @@ def saw_nothing(certificate: Certificate) -> str | None:
 
 def event_could_not(certificate: Certificate) -> str | None:
     """Return a message if the rule could not have refuted the claim: it makes the same guess at
-    nearly all draws, or too few draws are in its event, even if all guesses were right."""
+    nearly all draws, or its event has too few draws even if all guesses were right."""
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
         return None
@@ -334,8 +337,8 @@ def event_could_not(certificate: Certificate) -> str | None:
 
 
 def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
-    """Return whether even `MAX_SAMPLES` draws are too few to refute a point, with error probability
-    α of a pair."""
+    """Return whether even `MAX_SAMPLES` draws of a pair are too few to refute a point, at the error
+    probability `alpha` of the pair."""
     return _enough(point, alpha) > MAX_SAMPLES
 
 
@@ -377,15 +380,16 @@ def point_words(point: ProfilePoint) -> str:
 
 
 def event_share(test: FixedTest) -> float:
-    """Return a lower bound for the probability of the event of a test, at 99 %."""
+    """Return a lower bound, at 99 % confidence, for the probability of the event of a test."""
     return clopper_pearson_lower(test.correct + test.wrong, test.draws, ESTIMATE_ALPHA)
 
 
 def draws_needed(certificate: Certificate, share: float, factor: float, power: float) -> int | None:
-    """Return the smallest number of draws with which an audit detects a leak in an event with this
-    share of all draws; None if no number is enough.
+    """Return the smallest number of draws of a pair with which an audit detects a leak with
+    probability `power`; None if no number is enough.
 
-    certificate: of a similar audit.
+    certificate: the certificate of a similar audit.
+    share: probability of the event that leaks, as a share of all draws.
     factor: size of the leak, as a multiple of the claimed ε.
     """
     epsilon = certificate.point.epsilon
@@ -397,7 +401,8 @@ def draws_needed(certificate: Certificate, share: float, factor: float, power: f
 
 
 def certifying(samples: int, limits: DrawLimits) -> int:
-    """Return the least number of draws that a budget of `samples` draws leaves to the exact test.
+    """Return the smallest number of draws that the exact test gets out of a budget of `samples`
+    draws.
 
     limits: limits on memory, which decide how many draws are kept to learn from.
     """
@@ -445,7 +450,7 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
 
 
 def _alpha(test: FixedTest) -> float:
-    """Return an error probability that a forecast of the next audit may assume for such a rule."""
+    """Return the error probability to assume, in a forecast, for the test of this rule."""
     # The next audit may find rules of more kinds than this one did, and then divides the error
     # probability among more rules (docs/method.md §4, the portfolio).
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}

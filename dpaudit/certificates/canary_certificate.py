@@ -29,9 +29,9 @@ class Rate:
         that were left out, `false_positives` · n, rounded down, are above it (fewer if scores are
         equal).
     fewest, most : int
-        Number of included canaries whose score is above the largest, and above the smallest,
-        plausible threshold. The threshold whose true rate is `false_positives` lies between them
-        with probability at least 1 - alpha / 2, with alpha = 1 - confidence of the audit.
+        Number of included canaries whose score is above the largest plausible threshold, and above
+        the smallest. The threshold whose true false-positive rate is `false_positives` lies between
+        the two with probability at least 1 - alpha / 2, where alpha = 1 - confidence of the audit.
     lower, upper : float
         Confidence interval for the true-positive rate, valid only if the scores of the canaries are
         independent: Clopper-Pearson bounds from `fewest` and from `most`, each at alpha / 4.
@@ -130,8 +130,8 @@ class OneRunCertificate:
     alpha : float
         Error probability.
     epsilon_lower, delta_lower : float
-        Lower bounds for ε at the δ of the point, and for δ at its ε; each valid with probability at
-        least 1 - alpha.
+        Lower bound for ε at the δ of the point, and lower bound for δ at the ε of the point; each
+        valid with probability at least 1 - alpha.
     p_value : float
         p-value of the claim: the smallest p-value of a test divided by its share, at most 1.
     detectable_epsilon : float
@@ -171,7 +171,8 @@ class OneRunCertificate:
 
     @property
     def leading(self) -> GuessTest:
-        """The test that decides the p-value: the smallest p-value divided by the share."""
+        """The test with the smallest p-value divided by its share, which decides the p-value of the
+        claim."""
         return min(self.tests, key=lambda test: test.p_value / test.share)
 
     @property

@@ -1,9 +1,9 @@
-"""Define certificates: the result for one pair of inputs, complete enough for others to recompute
-its numbers.
+"""Define certificates. A certificate is the result for one pair of inputs, with the counts from
+which its numbers can be computed again.
 
-`Certificate` is of draws from a mechanism or of recorded outputs, `ExactCertificate` of exact
-output distributions that a mechanism states. canary_certificate.py has the one for guesses about
-canaries.
+`Certificate` is for draws from a mechanism and for recorded outputs. `ExactCertificate` is for a
+mechanism that states its output distributions. canary_certificate.py defines the certificate for
+guesses about canaries.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class FixedTest:
     stage : {'certification', 'confirmation', 'recorded', 'betting', 'interrupted'}
         The draws of the test. 'certification': all draws reserved for it. 'confirmation': new draws
         after an early refutation by bets. 'recorded': a random part of recorded outputs. 'betting'
-        and 'interrupted': no test was made, since bets ended the run, or it was interrupted; after
-        bets, the counts illustrate an event, on draws made after it was chosen.
+        and 'interrupted': no test was made, since bets ended the run, or since it was interrupted.
+        After bets, the counts show an event, on draws made after the event was chosen.
     method : {'game', 'clopper-pearson', 'probabilistic'}
         Method that turns counts into a bound (docs/method.md §2 and §7).
     alpha : float
@@ -66,8 +66,9 @@ class FixedTest:
     two_guesses : bool
         Whether the rule can guess both inputs (h = 1 in docs/method.md), or only one (h = ½).
     events : tuple of EventCount
-        The outputs for which the rule guesses d1, and those for which it guesses d2; one or two.
-        For the probabilistic definition, one event for each certified output.
+        One event for each input that the rule can guess: the outputs for which it guesses d1, and
+        those for which it guesses d2. For the probabilistic definition, one event for each
+        certified output.
     epsilon_lower, delta_lower : float
         Lower bounds for ε at the claimed δ, and for δ at the claimed ε; each valid with probability
         at least 1 - alpha.
@@ -101,7 +102,8 @@ class FixedTest:
 
     @property
     def h(self) -> float:
-        """Factor of δ in the test: 1 if the rule can guess both inputs, else ½ (`stats.game`)."""
+        """Factor of δ in the test: 1 if the rule can guess both d1 and d2, else ½
+        (`stats.game`)."""
         return 1.0 if self.two_guesses else 0.5
 
     @property
@@ -168,8 +170,9 @@ class Unseen:
     count_d1, count_d2 : int
         Number of draws of d1, and of d2, with new outputs.
     delta : float
-        Largest δ of a leak that new outputs can hide: the larger upper bound for the probability
-        of a new output under d1 and d2, valid with probability at least 1 - `Certificate.alpha`.
+        Upper bound for the δ of a leak that new outputs can hide, valid with probability at least
+        1 - `Certificate.alpha`: the larger of the upper bounds for the probability of a new output
+        on d1 and on d2.
     ranges : bool
         Whether the outputs have a column of numbers that almost never repeat.
     """
@@ -217,7 +220,7 @@ class Redrawn:
     Attributes
     ----------
     processes, draws : int
-        Number of new processes, and total number of their draws; 0 without a comparison.
+        Number of new processes, and number of all their draws; 0 if no comparison was made.
     note : str
         Reason why there were fewer than eight processes; "" if there were eight, or four because
         the mechanism takes long to import.
@@ -239,7 +242,7 @@ class Certificate:
     evidence : Evidence
         What was fixed before the draws and counted after them. All numbers follow from it.
     point : ProfilePoint
-        The point of the claim at which `fixed`, the test that reports show, was made.
+        The point of the claim that was tested by `fixed`, the test that reports show.
     refuted : bool
         Whether the draws of this pair refute the claim.
     alpha : float
@@ -254,11 +257,12 @@ class Certificate:
     alpha_betting : float
         Error probability of betting, a part of `Certificate.alpha`.
     wealth : float
-        Betting refutes the claim if this number is at least 1 / alpha_betting. It is the smallest,
-        over the claimed ε and smaller ones, of the largest wealth at the end of any block.
+        Betting refutes the claim if this number is at least 1 / alpha_betting. Bets are made
+        against the claimed ε and against smaller ones. For each, the largest wealth at the end of a
+        block counts; this number is the smallest of these.
     epsilon_betting : float
         Lower bound for ε from the bets. With probability at least 1 - alpha_betting, the bounds at
-        all times of the run are valid.
+        all moments of the run are valid together.
     bet_against : ProfilePoint or None
         The point that the bets were made against; None if it is `Certificate.point`.
     divergence_bets : DivergenceBets or None
@@ -277,10 +281,10 @@ class Certificate:
         Counts of test draws with new outputs. None if the run stopped before its planned end, and
         for outputs of more than 256 columns.
     detectable_rare : float or None
-        Smallest probability p of an output that one input gives and the other never, at which this
-        run would have refuted the claim with probability 0.9 (docs/method.md §8); may be inf. The
-        output may be a value, a label, a key, a length or an exception that repeats. None after a
-        confirmation, and for the methods `probabilistic` and `clopper-pearson`.
+        Let one input give an output with probability p, and the other never. This is the smallest p
+        at which this run would have refuted the claim with probability 0.9 (docs/method.md §8); may
+        be inf. The output may be a value, a label, a key, a length or an exception that repeats.
+        None after a confirmation, and for the methods `probabilistic` and `clopper-pearson`.
     attacks : tuple of Tried
         The attacks that were considered, each with the lower bound for ε that it predicted.
     scores : ScoreDistributions or None
@@ -345,7 +349,7 @@ class Certificate:
 
     @property
     def rules(self) -> tuple[FixedTest, ...]:
-        """The exact tests of all rules, in the order of `RuleKind`."""
+        """The exact tests of all rules, in the order 'main', 'rare', 'other'."""
         order = ("main", "rare", "other")
         return tuple(
             sorted((self.fixed, *self.others), key=lambda test: order.index(test.rule.kind))

@@ -30,12 +30,14 @@ _MAX_LOG = 700.0
 
 
 def certify(evidence: Evidence, followed: Wealth | None = None) -> Certificate:
-    """Return the certificate whose numbers follow from evidence, without other fields, such as
-    warnings. If the claim holds, `refuted` is true with probability at most `evidence.alpha`:
-    betting, the exact test of each rule, and the test of a witness have shares of it that add up to
-    1.
+    """Return the certificate for some evidence, with all numbers that follow from it. Other fields,
+    such as warnings, are left empty.
 
-    followed: the bettors' wealth, if it was computed during the draws.
+    If the claim holds, `refuted` is true with probability at most `evidence.alpha`. Betting, the
+    exact test of each rule, and the test of a witness each have a share of this probability; the
+    shares add up to 1.
+
+    followed: the bettors' wealth, if it was computed during the draws; None: it is computed here.
     """
     tests = fixed_tests(evidence)
     fixed, witness = _shown(tests), evidence.witness
@@ -93,9 +95,9 @@ def _interval(evidence: Evidence) -> EpsilonInterval | None:
 
 
 def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
-    """Return the exact test of each rule on the same counts. Rules and their shares of the error
-    probability were fixed before these draws, so that any rule refutes a true claim with
-    probability at most `fixed_share` · alpha, by a union bound."""
+    """Return the exact tests of all rules, on the same counts. If the claim is true, the
+    probability that at least one rule refutes it is at most `fixed_share` · alpha, by a union
+    bound, since rules and shares were fixed before these draws."""
     if evidence.illustration is not None:
         alpha = evidence.fixed_share * evidence.alpha
         setting = Setting(evidence.stage, evidence.point, alpha, evidence.confidence)
@@ -125,7 +127,7 @@ def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
 
 
 def _detectable_rare(evidence: Evidence) -> float | None:
-    """Return `Certificate.detectable_rare`; None if the exact test could find no such output."""
+    """Return `Certificate.detectable_rare`; None if the exact test has no rule for such outputs."""
     if evidence.stage in ("confirmation", "betting", "interrupted") or evidence.method != "game":
         return None
     alpha = RARE_SHARE * evidence.fixed_share * evidence.alpha
@@ -141,10 +143,11 @@ def detectable_rare_of_any(
     *,
     power: float = POWER,
 ) -> float:
-    """Return the smallest probability of an output, possible on one input only, at which the claim
-    is refuted with probability `power`, at the point that the fewest draws of it refute.
+    """Return the smallest probability of a rare output at which the claim is refuted with
+    probability `power`. A rare output is one that only one input can give. Of `points`, the one is
+    used that the output refutes with the fewest draws.
 
-    learned, certified: number of draws to learn from, and of the exact test.
+    learning_draws, certified: number of learning draws, and of draws of the exact test.
     alpha: error probability of the rule for such outputs.
     """
     point = min(points, key=lambda point: _rare_to_refute(point, certified, alpha))
@@ -154,18 +157,19 @@ def detectable_rare_of_any(
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
-    """Return about how many draws of an output of one input only refute the claim at a point."""
+    """Return about how many draws of an output that only one input gives refute the claim."""
     excused = point.delta * draws / 2
     needed = -math.log(alpha) / max(math.log1p(math.exp(-point.epsilon)), 1e-300)
     return excused + math.sqrt(excused * -2 * math.log(alpha)) + needed
 
 
 def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> float:
-    """Return the largest δ of a leak that could be hidden in new outputs, valid with probability 1
-    - alpha: the larger upper bound for their probability under d1 and d2. It refutes no claim, so
-    it does not use up the error probability of the tests.
+    """Return an upper bound for the δ of a leak that is hidden in new outputs, valid with
+    probability 1 - alpha. It is the larger of the upper bounds for the probability of a new output
+    on d1 and on d2. It refutes no claim, so it does not use up the error probability of the tests.
 
     new: number of draws of d1 and of d2 with new outputs.
+    arms: number of all draws of d1 and of d2.
     """
     bounds = (
         clopper_pearson_upper(count, draws, alpha / 2) if draws else 1.0
@@ -194,13 +198,12 @@ def _divergence_bets(evidence: Evidence, bets: tuple[DivergenceBet, ...]) -> Div
 
 
 def mixed_log_wealth(bets: Sequence[DivergenceBet], limits: Mapping[float, float]) -> float:
-    """Return the log of the wealth of all witnesses together, rounded down. Raise ValueError for
-    shares that add up to more than 1; the rest of the wealth is not bet.
+    """Return the log of the wealth of all witnesses together, rounded down. Wealth that has no
+    share is not bet. Raise ValueError if shares add up to more than 1.
 
-    First, the wealth of each witness is minimised over all means that the claim allows; then the
-    minima are averaged with the shares as weights. If the claim is true, each minimum has
-    expectation at most 1, even if earlier draws chose the witness, and so has their average
-    (docs/method.md §6).
+    The wealth of each witness is minimised over all means that the claim allows. Then the minima
+    are averaged, with the shares as weights. If the claim is true, each minimum has expectation at
+    most 1, even if earlier draws chose the witness, and so has their average (docs/method.md §6).
 
     limits: maps the order of a Rényi divergence to the largest divergence that the claim allows.
     """

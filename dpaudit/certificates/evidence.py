@@ -1,7 +1,8 @@
-"""The evidence about one pair of inputs: what is fixed before the draws, and what is counted after.
+"""The evidence about one pair of inputs: what is fixed before the draws, and what is counted after
+them.
 
-The numbers of a certificate follow from the evidence alone (certify.py), and a result file records
-it as it is.
+The numbers of a certificate follow from the evidence alone (certify.py). A result file contains the
+evidence unchanged.
 """
 
 from __future__ import annotations
@@ -83,9 +84,10 @@ class FrozenRule:
     guesses : tuple of int
         Guess at each level: 1, -1 or 0.
     words : tuple of (str or None)
-        Descriptions of the events for which the rule guesses d1, and d2; None if not shown.
+        Descriptions of the outputs for which the rule guesses d1, and of those for which it guesses
+        d2; None for an event that is not shown.
     point : ProfilePoint or None
-        Point of the claim that the rule tests; None for the one that the bets are made against.
+        Point of the claim that the rule tests; None: the point that the bets are made against.
     """
 
     kind: RuleKind
@@ -152,7 +154,8 @@ class Recording:
     draws_d1, draws_d2 : int
         Number of recorded outputs for d1, and for d2.
     coin_flipped : bool
-        Whether a fair coin chose the input of each draw. If not, the numbers count as fixed.
+        Whether a fair coin chose the input of each draw. If not, the two numbers are taken as
+        fixed.
     """
 
     draws_d1: int
@@ -179,9 +182,10 @@ class Evidence:
     limits : DrawLimits or None
         Limits of the run; None for recorded outputs.
     by_clock : bool
-        Whether a time limit chose the budget.
+        Whether the budget follows from a time limit.
     stage : {'certification', 'confirmation', 'recorded', 'betting', 'interrupted'}
-        Blocks of the exact test; there are none if bets ended the run, or if it was interrupted.
+        The stage whose blocks the exact test counts. 'betting' and 'interrupted': there is no exact
+        test, since bets ended the run, or since it was interrupted.
     method : {'game', 'clopper-pearson', 'probabilistic'}
         Method of the exact test (docs/method.md §2 and §7).
     rules : tuple of FrozenRule
@@ -192,8 +196,8 @@ class Evidence:
         Order of each Rényi divergence that the claim bounds, and the largest that it allows, in
         nats.
     witness : DivergenceWitness or None
-        DivergenceWitness that is tested on the draws of the exact test, with one half of their
-        error probability; None if no divergence is tested.
+        The witness that is tested on the draws of the exact test, with one half of the error
+        probability; None if no divergence is tested.
     recording : Recording or None
         Origin of recorded outputs; None if dpaudit made the draws.
     blocks : tuple of Block
@@ -206,8 +210,8 @@ class Evidence:
         For the probabilistic definition, each single output to test: its description, the input
         that is expected to give it more often, and its draws of d1 and of d2. Else empty.
     declared : tuple of (str, int, int) or None
-        Each possible output with its draws of d1 and of d2 in the certification, if the user
-        declared them and the run reached its planned end.
+        Each possible output with its draws of d1 and of d2 in the certification. None unless the
+        user declared all possible outputs and the run reached its planned end.
     unseen : tuple of (int, int) or None
         Draws of d1 and of d2 in the exact test whose outputs are new; None if not counted.
     ranges : bool
@@ -327,7 +331,7 @@ class Evidence:
 
     @property
     def _planned(self) -> int | None:
-        """Number of draws at the planned end; None if the run may end at any number."""
+        """Number of draws at the planned end; None if the end is not fixed by a number of draws."""
         if self.stage == "certification":
             return self.budget
         if self.stage == "betting":
@@ -398,8 +402,8 @@ class Evidence:
 
     @property
     def is_thinned(self) -> bool:
-        """Whether the exact test uses a random part of recorded outputs, since their numbers were
-        fixed."""
+        """Whether the game uses only a random part of the recorded outputs, because the numbers of
+        draws of d1 and d2 were fixed."""
         recording = self.recording
         return (
             recording is not None
@@ -409,7 +413,8 @@ class Evidence:
 
     @property
     def betting_share(self) -> float:
-        """Share of `alpha` that the bets of rules have. Bets against a divergence have as much."""
+        """Share of `alpha` for bets on rules. Bets against a divergence, if there are any, have the
+        same share."""
         if self.stage == "recorded":
             return 0.0
         share = EARLY_BETTING_SHARE if self.ends_by_bets else BETTING_SHARE
@@ -417,7 +422,8 @@ class Evidence:
 
     @property
     def fixed_share(self) -> float:
-        """Share of `alpha` that all rules have together. The test of a witness has as much."""
+        """Share of `alpha` for the exact tests of all rules together. The test of a witness, if
+        there is one, has the same share."""
         if self.stage == "recorded":
             from dpaudit.stats.binomial import (
                 TOSSED_AGAIN,  # imports SciPy, which few commands need

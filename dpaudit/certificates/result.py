@@ -1,8 +1,8 @@
 """Define the result of an audit: verdict, bounds and p-value over all pairs of inputs.
 
-The attribute `ending` of an `AuditResult` holds the certificates of the pairs; it has a class of
-its own for each kind of audit. `Searched` describes how a search found the pairs. `Progress`
-describes a running audit at one moment.
+The attribute `ending` of an `AuditResult` has the certificates of the pairs. Its class depends on
+the kind of audit, and on whether the audit was interrupted or failed. `Searched` describes how a
+search found the pairs, and `Progress` a running audit at one moment.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Family:
         1 minus the probability that at least one audit of the family gives a false alarm, in
         (0, 1).
     level : float
-        The claim of this audit is refuted if its p-value is at most this number: at first the equal
+        The largest p-value at which the claim of this audit is refuted. At first it is an equal
         share of the error probability, 1 - `AuditResult.confidence`. When all audits have ended,
         Holm's procedure may make it larger.
     """
@@ -166,8 +166,8 @@ class Searched:
     adjacency : str
         The relation between neighbouring inputs.
     pairs : int
-        Number of pairs that were tried, at least 1; with pairs outside the space only if these
-        count for the verdict.
+        Number of pairs that were tried, at least 1. Pairs outside the space are included only if
+        they count for the verdict.
     refused : int
         Number of pairs without an estimate, such as those for which every call raised an exception.
     refusal : str
@@ -201,8 +201,8 @@ class Searched:
         The pair (d1, d2) inside the space that was not audited and whose ε may exceed the claim by
         most, as far as the search can tell. Empty if there is none.
     unsettled_upper : float
-        Upper end of a 95 % interval of the ε of this pair, for the event that tells most of it; 0
-        without such a pair. It certifies nothing.
+        Upper end of a 95 % interval for the ε of the pair `unsettled`, from its most informative
+        event; 0 without such a pair. It certifies nothing.
     """
 
     space: str
@@ -337,7 +337,7 @@ class Sampled(Struct, frozen=True, forbid_unknown_fields=True, tag="sampled", ta
 
 
 class Recorded(Sampled, frozen=True, tag="recorded"):
-    """The value of `AuditResult.ending` for an audit of recorded outputs.
+    """The ending of an audit of recorded outputs.
 
     Attributes
     ----------
@@ -392,8 +392,8 @@ class Exact(Struct, frozen=True, forbid_unknown_fields=True, tag="exact", tag_fi
 
     @property
     def deciding(self) -> ExactCertificate:
-        """The certificate with the largest lower bound for ε. If pairs refute the claim, only these
-        pairs are compared."""
+        """The certificate with the largest lower bound for ε, among those that refute the claim; if
+        none does, among all."""
         return max(
             self.certificates,
             key=lambda certificate: (certificate.refuted, certificate.epsilon_lower),
@@ -401,15 +401,14 @@ class Exact(Struct, frozen=True, forbid_unknown_fields=True, tag="exact", tag_fi
 
     @property
     def p_value(self) -> float:
-        """0 if the claim is false for at least one pair, else 1: chance has no part in the
-        verdict."""
+        """0 if the claim is false for at least one pair, else 1, since chance plays no part."""
         return 0.0 if self.deciding.refuted else 1.0
 
 
 class CanaryGuesses(
     Struct, frozen=True, forbid_unknown_fields=True, tag="canaries", tag_field="kind"
 ):
-    """How an audit of guesses about canaries ended: the value of its `AuditResult.ending`.
+    """The ending of an audit of guesses about canaries.
 
     Attributes
     ----------
@@ -451,8 +450,8 @@ class Failed(Struct, frozen=True, forbid_unknown_fields=True, tag="failed", tag_
 
     @property
     def deciding(self) -> Certificate | None:
-        """The certificate with the smallest p-value, of the pairs that were complete; None without
-        one."""
+        """Of the pairs that were complete, the certificate with the smallest p-value; None if there
+        is none."""
         return Sampled(self.certificates).deciding if self.certificates else None
 
     @property
@@ -484,8 +483,8 @@ class AuditResult:
     seconds : float
         Wall time.
     versions : mapping of str to str
-        Versions of dpaudit, numpy, scipy and Python, of scikit-learn if it may have been used, and
-        PYTHONHASHSEED, if the user chose a value other than the usual one.
+        Versions of dpaudit, numpy, scipy and Python, and of scikit-learn if it may have been used.
+        Also PYTHONHASHSEED, if the user chose an unusual value.
     expect : {'violation', 'pass'} or None
         The verdict that the user expects; None if the user stated none.
     warnings : tuple of str
@@ -500,7 +499,8 @@ class AuditResult:
         refer. None if a setting is not a plain value, such as a Python function.
     underpowered : str or None
         The reason why the audit could not have refuted its claim, and what the user can do; or that
-        the audit was interrupted. None with enough power, or if the user allowed this.
+        the audit was interrupted. None if the audit had enough power, or if the user allowed too
+        little.
     resumed : int
         Number of earlier runs whose draws were taken from the audit's journal.
     source : str or None
@@ -593,13 +593,13 @@ class AuditResult:
     @property
     def is_refuted_alone(self) -> bool:
         """Whether the audit refutes the claim at its own `confidence`. In a family, this is 1 minus
-        the audit's share of the error probability, by Bonferroni; Holm's procedure, which may
-        refute the claim at a larger p-value, does not count here."""
+        an equal share of the error probability. A refutation by Holm's procedure at a larger
+        p-value does not count."""
         return any(certificate.refuted for certificate in self.ending.certificates)
 
     @property
     def level(self) -> float:
-        """The claim is refuted if the p-value is at most this number."""
+        """The largest p-value at which the claim is refuted."""
         return 1 - self.confidence if self.family is None else self.family.level
 
     @property
@@ -614,23 +614,25 @@ class AuditResult:
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
-        """The certificates of pairs for which draws were made or recorded; empty for other
-        audits."""
+        """The certificates of pairs for which draws were made or recorded; empty for audits without
+        draws."""
         return self.ending.certificates if isinstance(self.ending, Sampled | Failed) else ()
 
     @property
     def by_pair(self) -> tuple[AnyCertificate, ...]:
-        """The certificates of all pairs, of whatever kind."""
+        """The certificates of all pairs, of any class."""
         return self.ending.certificates
 
     @property
     def decisive(self) -> AnyCertificate | None:
-        """The certificate that decides the verdict; None if an error ended the audit before any."""
+        """The certificate that decides the verdict; None if an error ended the audit before the
+        first pair was complete."""
         return self.ending.deciding
 
     @property
     def point(self) -> ProfilePoint:
-        """The point of the claim that was tested for `decisive`; without it, the first point."""
+        """The point of the claim that `decisive` has tested; the first point if `decisive` is
+        None."""
         return self.claim.point() if self.decisive is None else self.decisive.point
 
     @property
@@ -640,14 +642,14 @@ class AuditResult:
 
     @property
     def epsilon_lower(self) -> float:
-        """The largest lower bound for ε over all pairs, at the δ of `point`; valid at
-        `confidence`."""
+        """The largest lower bound for ε over all pairs, at the δ of `point`, valid with probability
+        at least `confidence`."""
         return max((certificate.epsilon_lower for certificate in self._comparable), default=0.0)
 
     @property
     def delta_lower(self) -> float:
-        """The largest lower bound for δ over all pairs, at the ε of `point`; valid at
-        `confidence`."""
+        """The largest lower bound for δ over all pairs, at the ε of `point`, valid with probability
+        at least `confidence`."""
         return max((certificate.delta_lower for certificate in self._comparable), default=0.0)
 
     @property
@@ -662,7 +664,8 @@ class AuditResult:
 
     @property
     def meets_expectation(self) -> bool:
-        """Whether the verdict is the expected one; without `expect`, NO_VIOLATION_FOUND."""
+        """Whether the verdict is the expected one: that of `expect`, or NO_VIOLATION_FOUND if it is
+        None."""
         wanted = Verdict.VIOLATION if self.expect == "violation" else Verdict.NO_VIOLATION_FOUND
         return self.verdict is wanted
 
@@ -674,7 +677,8 @@ class AuditResult:
 
     @property
     def failing_warnings(self) -> tuple[str, ...]:
-        """The warnings that make a `strict` audit fail; empty if its verdict fails it already."""
+        """The warnings because of which a `strict` audit fails. Empty if the audit fails by its
+        verdict already, or is not strict."""
         if not self.strict or not self.meets_expectation:
             return ()
         # If `underpowered` or a note already says that the inputs are equal, the warning about

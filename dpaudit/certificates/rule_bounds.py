@@ -1,5 +1,5 @@
-"""Make the exact test of a rule: compute bounds and a p-value from the counts of the draws reserved
-for it.
+"""Make the exact test of a rule: compute bounds and a p-value from counts of draws that were
+reserved for the test.
 
 `game_test` and `pair_test` count right and wrong guesses, and `atoms_test` counts single outputs
 (docs/method.md §2 and §7).
@@ -52,7 +52,8 @@ class Setting:
 
 
 def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
-    """Return the exact test that counts a rule's right and wrong guesses (docs/method.md §2)."""
+    """Return the exact test by the numbers of right and wrong guesses of a rule (docs/method.md
+    §2)."""
     game, point, alpha = tally.game(rule.guess), setting.point, setting.alpha
     d1, d2 = (sum(tally.event(rule.guess == sign)) for sign in (1, -1))
     p = games.p_value(game, point.epsilon, point.delta, alpha)
@@ -78,14 +79,14 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
 
 
 def illustrated(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
-    """Return a `FixedTest` that only shows the counts of an event, on draws made after it was
-    chosen, for a run that ended by its bets. Its p-value is 1, since it tests nothing."""
+    """Return a `FixedTest` that tests nothing and has p-value 1, for a run that ended by its bets.
+    It only shows the counts of an event, on draws that were made after the event was chosen."""
     return _untested(setting, rule, tally.game(rule.guess), _events(setting, tally, rule))
 
 
 def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
-    """Return the exact test that compares Clopper-Pearson bounds of an event's two probabilities.
-    Two events are tested with half of alpha each."""
+    """Return the exact test by Clopper-Pearson bounds for the probabilities of an event on d1 and
+    on d2. If the rule has two events, each is tested with half of alpha."""
     untested, point = illustrated(setting, tally, rule), setting.point
     events = untested.events
     alpha = setting.alpha / max(1, len(events))
@@ -109,11 +110,11 @@ def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
 def atoms_test(
     setting: Setting, suspects: Sequence[SuspectedOutput], arms: tuple[int, int], rule: FrozenRule
 ) -> FixedTest:
-    """Return the test of probabilistic DP: P(V) ≤ δ, where V is the set of outputs s with
+    """Return the test of probabilistic DP. It tests P(V) ≤ δ, where V is the set of outputs s with
     P(s) > e^ε Q(s), and the same with d1 and d2 exchanged, each with half of alpha.
 
     suspects: the single outputs to test, with their counts.
-    rule: rule by which the draws were counted; its guesses do not affect the test.
+    rule: the rule to record in the result; its guesses do not affect the test.
     """
     from dpaudit.stats import probabilistic  # other definitions do not need it
 
@@ -156,7 +157,7 @@ def atoms_test(
 def _untested(
     setting: Setting, rule: FrozenRule, game: games.Game, events: tuple[EventCount, ...]
 ) -> FixedTest:
-    """Return the counts of a rule as a test that refutes nothing."""
+    """Return a `FixedTest` with the counts of a rule that refutes nothing."""
     return FixedTest(
         stage=setting.stage,
         method="game",
@@ -175,8 +176,8 @@ def _untested(
 
 
 def suspect_counts(atoms: SingleOutputs, tally: AtomTally) -> tuple[SuspectedOutput, ...]:
-    """Return the single outputs to test, with their counts: first those expected more often for
-    d1."""
+    """Return the single outputs to test, with their counts. Those that are expected more often on
+    d1 come first."""
     return tuple(
         (atoms.words[i], guess, int(tally.counts[i, 0]), int(tally.counts[i, 1]))
         for guess, mask in zip(_GUESSES, (atoms.for_d1, atoms.for_d2), strict=True)
@@ -203,7 +204,7 @@ def _event(
 
 
 def _ahead(event: EventCount) -> tuple[int, int, int, int]:
-    """Return count and draws for the input that gives the event more often, then for the other."""
+    """Return (count, draws) of the input that gives the event more often, then of the other."""
     first, second = (event.count_d1, event.draws_d1), (event.count_d2, event.draws_d2)
     return (*first, *second) if event.guess == "d1" else (*second, *first)
 
@@ -218,8 +219,8 @@ STOPPED = (
 class FiniteRange:
     """The possible outputs, as declared by the user.
 
-    A declared text, such as `ValueError`, may mean an output or an exception. It therefore has two
-    keys. If both occur in the draws, the text is ambiguous, and there is no interval for ε.
+    A declared text, such as `ValueError`, may mean an output or an exception, so it has two keys.
+    If both occur in the draws, the declaration is ambiguous, and there is no interval for ε.
 
     keys: 64-bit hashes of the declared outputs, rising.
     words: for each key, the description of its output.
@@ -232,7 +233,7 @@ class FiniteRange:
 
     @classmethod
     def of(cls, declared: Sequence[Any]) -> FiniteRange:
-        """Return the range of the declared outputs. Raise UsageError if one is listed twice."""
+        """Return the range with these outputs. Raise UsageError if one is listed twice."""
         texts = [(index, item) for index, item in enumerate(declared) if isinstance(item, str)]
         values = [(index, item) for index, item in enumerate(declared) if not isinstance(item, str)]
         raised = [(index, Raised(text, "")) for index, text in texts]
@@ -250,8 +251,9 @@ class FiniteRange:
         return cls(np.array(keys, dtype=np.uint64), words_by_key, np.array(entry, dtype=np.intp))
 
     def counts(self, tally: RangeTally) -> tuple[tuple[str, int, int], ...] | str:
-        """Return each declared output with its draws of d1 and of d2 in the certification of a
-        complete run, or the reason why there is no interval for ε."""
+        """Return (output in words, draws of d1, draws of d2) for each declared output, from the
+        certification of a complete run. If there is no interval for ε, return the reason instead.
+        """
         if tally.undeclared is not None:
             return (
                 f"range: no interval for ε, because {tally.undeclared} occurred and is not declared"

@@ -1,7 +1,7 @@
 """Define the result of a trace, which finds the lines where two runs with the same noise differ.
 
-A trace is a diagnosis for the noise that was tried, and no certificate. Costs are ε in nats, or μ
-of Gaussian DP (docs/method.md §14).
+A trace is a diagnosis, valid for the noise values that were tried; it certifies nothing. Costs are
+ε in nats, or μ of Gaussian DP (docs/method.md §14).
 """
 
 from __future__ import annotations
@@ -88,24 +88,26 @@ class Site:
         Distribution of the noise, such as `laplace`; `unknown` if the trace cannot determine it.
     scales : tuple of (float, float), or None
         Scale of the noise for d1 and for d2; None if unknown. They differ if the scale depends on
-        the data, and are then the scales in the output. Of several noise values, those of the value
-        with the largest cost.
+        the data, and are then the scales in the output. If the line draws several noise values, the
+        scales are those of the value with the largest cost.
     operands : tuple of (str, str)
         The values that the noise hides, for d1 and for d2, as shortened text. For an array, all its
         values; if the line makes several sums of noise, the sum with the largest cost.
     shift : float
-        Distance between the two values; of several noise values, for the one with the largest cost.
+        Distance between the two values that the noise hides; if there are several noise values, for
+        the one with the largest cost.
     entries : int
         Number of noise values that the line draws in one run.
     cost, total : float or None
-        Largest cost of a single noise value, and cost of all together, in `unit`; may be infinite,
-        None if unknown. The total is an upper estimate if not all of these values are released.
+        Largest cost of a single noise value, and cost of all noise values together, in `unit`. A
+        cost may be infinite, and is None if unknown. The total is an upper estimate if not all
+        values with noise are released.
     unit : {'ε', 'μ'}
         Unit of the costs: ε in nats, or the μ of Gaussian DP.
     released : bool
         Whether the output contains all values to which this noise was added.
     varies : bool
-        Whether `shift` differs from one noise sequence to another.
+        Whether `shift` differs between runs with different noise.
     callers : tuple of SourceLine
         The lines of the call stack that led to the draw, the innermost first.
     """
@@ -264,10 +266,10 @@ class Trace:
 
     @property
     def likely(self) -> Finding | None:
-        """The most likely cause of a proved leak; None if the trace found no cause. The first that
-        exists of: a finding that by itself makes the mechanism leak more than the claim allows; a
-        value that seems to have no noise; noise that is drawn for one input only; the line with the
-        largest cost."""
+        """The most likely cause of a proved leak; None if the trace found no cause. It is the first
+        of these that exists: a finding that by itself makes the mechanism leak more than the claim
+        allows; a value that seems to have no noise; noise that is drawn for one input only; the
+        line with the largest cost."""
         first = (*self.causes, *self.seemingly_bare, *self._drawn_for_one)
         if first:
             return first[0]
@@ -284,8 +286,8 @@ class Trace:
 
     @property
     def seemingly_bare(self) -> tuple[Finding, ...]:
-        """The findings about values that seem to have no noise, without certain causes of a
-        leak."""
+        """The findings about values that seem to have no noise, except those that are certain to
+        cause a leak."""
         kinds = ("no-noise", "exception")
         return tuple(
             finding for finding in self.findings if finding.kind in kinds and not finding.is_cause
@@ -293,8 +295,9 @@ class Trace:
 
     @property
     def understood(self) -> bool:
-        """Whether the trace knows the cost of at least one noise value, or a reason for the leak.
-        If not, or if it stopped early without a cause, it does not count as passed."""
+        """Whether the trace knows the cost of at least one noise value, or a reason for the leak. A
+        trace that does not, or that stopped early without finding a cause, does not count as
+        passed."""
         if (self.seemingly_bare or self.cut) and not self.causes:
             return False
         explained = len(self.findings) > len(self._drawn_for_one)

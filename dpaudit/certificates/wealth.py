@@ -1,7 +1,7 @@
 """Compute the betting wealth against a claim, during the draws or again from recorded blocks.
 
-`Wealth` follows the wealth of all bettors (`dpaudit.stats.betting`) against the claimed ε and
-against other values of ε on a grid.
+`Wealth` holds the wealth of all bettors (`dpaudit.stats.betting`) in bets against the claimed ε,
+and against each other value of ε on a grid.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _VALUES_PER_PASS = 12
 class Wealth:
     """The present and the largest wealth of the bettors against each value of ε on a grid.
 
-    point: without `after`, the grid is `bound_grid` up to the ε of this point.
+    point: the claimed point. The grid is `bound_grid` up to its ε, unless `after` is given.
     alpha: error probability of betting, in (0, 1).
-    after: index in `bound_grid` above the claimed ε. The grid is then `_VALUES_PER_PASS` values
-        from this index on, to find a lower bound above the claimed ε.
+    after: index in `bound_grid` above the claimed ε. The grid has `_VALUES_PER_PASS` values from
+        this index on, by which to find a lower bound above the claimed ε.
     """
 
     def __init__(self, point: ProfilePoint, alpha: float, *, after: int | None = None) -> None:
@@ -45,34 +45,34 @@ class Wealth:
         self._factors: FloatArray | None = None  # (grid, bettors, levels, inputs)
 
     def beyond(self) -> Wealth | None:
-        """Return a new `Wealth` without draws for the next larger values of ε; None if a present
-        value is not refuted, so that the lower bound cannot be larger, or if there are no further
-        values."""
+        """Return a new `Wealth` without draws, for the next larger values of ε. Return None if some
+        present value is not refuted, so that the lower bound cannot be larger, or if there are no
+        further values."""
         reached = len(self._grid)
         is_open = reached < len(self._every) and self._largest.min() >= -math.log(self._alpha)
         return Wealth(self._point, self._alpha, after=reached) if is_open else None
 
     def extend(self, other: Wealth) -> None:
-        """Append the values of ε of `other`, with their wealth, to the grid. It must have bet on
-        the same draws."""
+        """Add the values of ε of `other`, with the wealth against them, to the grid. The bets of
+        `other` must be on the same draws."""
         self._grid = np.concatenate([self._grid, other._grid])
         self._gains = np.concatenate([self._gains, other._gains])
         self._largest = np.concatenate([self._largest, other._largest])
         self._factors = None  # the factors of the added values are missing
 
     def believe(self, beliefs: Beliefs) -> None:
-        """Set the beliefs for the next draws, before these are looked at: only bets that are fixed
-        in advance may refute a claim."""
+        """Set the beliefs for the next draws. Call it before these draws are seen: only bets that
+        are fixed in advance may refute a claim."""
         self._factors = beliefs.log_factors(self._grid, self._delta)
         self._shares = stakes(beliefs, self._delta)
         if self._gains.shape[1] != len(self._shares):
             self._gains = np.zeros((len(self._grid), len(self._shares)))
 
     def first_refuting(self, looks: Sequence[Tally]) -> int | None:
-        """Return the index of the first look at which the bets refute the claim; None without one.
-        The draws are not recorded.
+        """Return the index of the first look at which the bets refute the claim; None if they do at
+        none. The draws are not recorded.
 
-        looks: the tally of the draws between each look and the one before.
+        looks: for each look, the tally of the draws since the look before.
         """
         needed = -math.log(self._alpha)
         at_claim = log_wealth(
@@ -89,7 +89,7 @@ class Wealth:
     def record(self, looks: Sequence[Tally]) -> None:
         """Bet on draws, and record the wealth at each look.
 
-        looks: the tally of the draws between each look and the one before.
+        looks: for each look, the tally of the draws since the look before.
         """
         gains = self._log_gains(looks)
         self._gains = gains[-1]
@@ -97,18 +97,18 @@ class Wealth:
 
     @property
     def log_largest(self) -> float:
-        """Return the log of the smallest, over the claimed ε and smaller ones, of the largest
-        wealth so far. A refutation of the claimed ε must also refute every smaller ε."""
+        """The log of the largest wealth so far, for the ε at which it is least, of the claimed ε
+        and all smaller ones. A refutation of the claimed ε must also refute every smaller ε."""
         return float(self._largest[: self._claim + 1].min())
 
     @property
     def log_now(self) -> float:
-        """Return the log of the wealth against the claimed ε at the end of the last block."""
+        """The log of the wealth against the claimed ε at the end of the last block."""
         return float(log_wealth(self._gains[self._claim], self._shares))
 
     @property
     def gains(self) -> FloatArray:
-        """Return the log of the factor by which each bettor multiplied its stake against the
+        """The log of the factor by which each bettor multiplied its initial wealth against the
         claimed ε."""
         return np.array(self._gains[self._claim])
 
@@ -118,12 +118,12 @@ class Wealth:
 
     @property
     def epsilon_lower(self) -> float:
-        """Return the lower bound for ε, a value of the grid; valid together at all looks with
-        probability at least 1 - alpha."""
+        """The lower bound for ε, a value of the grid. The bounds at all looks are valid together
+        with probability at least 1 - alpha."""
         return epsilon_lower(self._grid, self._largest, self._alpha)
 
     def _log_gains(self, looks: Sequence[Tally], part: slice = slice(None)) -> FloatArray:
-        """Return the log gains of bettors after each block, (looks, values of ε, bettors)."""
+        """Return the log gains of the bettors after each look: (looks, values of ε, bettors)."""
         if self._factors is None:
             raise RuntimeError("beliefs must be fixed before the first bet")
         counts = np.stack([look.counts for look in looks])
@@ -136,8 +136,9 @@ class Wealth:
 def replay(
     point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> Wealth:
-    """Return the wealth after all blocks, from recorded counts and beliefs. If the claim was
-    refuted, it includes larger values of ε, up to one that is not refuted, for the lower bound."""
+    """Return the wealth after all blocks, computed from recorded counts and beliefs. If the claim
+    was refuted, the grid is extended to larger values of ε, up to the first that is not refuted,
+    for the lower bound."""
     wealth = _replayed(Wealth(point, alpha), rounds, blocks)
     while (further := wealth.beyond()) is not None:
         wealth.extend(_replayed(further, rounds, blocks))
@@ -147,7 +148,7 @@ def replay(
 def first_refuted(
     point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> int | None:
-    """Return the number of draws after which betting refuted the claim; None if it never did."""
+    """Return the number of draws after which the bets refuted the claim; None if they did not."""
     wealth = Wealth(point, alpha)
     return next(
         (draws for draws in _bet_block_by_block(wealth, rounds, blocks) if wealth.refuted), None
@@ -157,8 +158,8 @@ def first_refuted(
 def course(
     point: ProfilePoint, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> list[tuple[int, float]]:
-    """Return (number of draws so far, log wealth against the claimed ε) for each block that was bet
-    on."""
+    """Return (number of draws so far, log of the wealth against the claimed ε) at the end of each
+    block that was bet on."""
     wealth = Wealth(point, alpha=0.5)  # any alpha: the wealth does not depend on it
     return [(draws, wealth.log_now) for draws in _bet_block_by_block(wealth, rounds, blocks)]
 

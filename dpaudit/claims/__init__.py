@@ -14,10 +14,10 @@ point
 D_a(P ‖ Q)
     The Rényi divergence of order a, in nats.
 trade-off function
-    The least probability f(α) of a miss of a test of d1 against d2 with probability α of a false
+    f(α), the least probability of a miss among tests of d1 against d2 with probability α of a false
     alarm. A false alarm decides for d2 on d1, a miss for d1 on d2.
 g
-    g(p) = f(1 - p), the least probability of an event for one input that has probability p for the
+    g(p) = f(1 - p): an event with probability p on one input has at least probability g(p) on the
     other.
 key
     Name of a definition on the command line and in files, such as "pure".

@@ -34,13 +34,14 @@ Check = Callable[[str, Any], Any]
 
 
 def invalid(*parts: str) -> ClaimError:
-    """Return the error for a parameter with an impossible value, from the parts of its message."""
+    """Return the ClaimError for a parameter with an impossible value. `parts` make up its
+    message."""
     return ClaimError(*parts, code="option-invalid")
 
 
 def checked_number(name: str, value: Any) -> float:
-    """Return a number of Python or NumPy as a float. Raise ClaimError, with the name of the
-    parameter, for any other value, also for Booleans."""
+    """Return a number of Python or NumPy as a float. Raise ClaimError for any other value, such as
+    a Boolean; `name` is the name of the parameter, for the message."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise invalid(Name(name), f"={value!r} must be a number")
     try:
@@ -51,11 +52,11 @@ def checked_number(name: str, value: Any) -> float:
 
 
 def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any], float]:
-    """Return a check of numbers with a certain property: from the name and the value of a parameter
-    it returns the value as a float, or raises ClaimError.
+    """Return a check that a parameter is a number with a certain property. The check takes the name
+    and the value of the parameter. It returns the value as a float, or raises ClaimError.
 
     must: the property, as text for messages, such as "lie in [0, 1)".
-    holds: returns whether a number has the property; must return False for NaN.
+    holds: function that returns whether a number has the property; it must return False for NaN.
     """
 
     def checked(name: str, value: Any) -> float:
@@ -68,7 +69,7 @@ def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any
 
 
 def positive_up_to(most: float) -> Callable[[str, Any], float]:
-    """Return a check, as of `number_that`, for parameters that must lie in (0, most]."""
+    """Return a check, as `number_that` does, that a parameter lies in (0, most]."""
     return number_that(f"lie in (0, {most:g}]", lambda number: 0 < number <= most)
 
 
@@ -79,12 +80,12 @@ checked_positive = number_that("be a finite number above 0", lambda x: 0 < x < m
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """A substitute.
+    """A substitute for a parameter.
 
     name, help: name of the substitute, and its text in the command-line help.
     same: the equation between parameter and substitute, such as "mu = 1/sigma", for messages.
-    convert: a function from the value of the substitute to that of the parameter; raises ClaimError
-        for an impossible value.
+    convert: a function that computes the parameter from the substitute; raises ClaimError for an
+        impossible value.
     """
 
     name: str
@@ -98,15 +99,17 @@ class Parameter:
     """A description of a field of a definition, from which checks, flags and schemas are derived.
 
     help: text of the command-line help.
-    check: check of a value. Default: every value is accepted unchanged.
+    check: a function that checks a value and returns it. Default: every value is accepted
+        unchanged.
     forms: accepted forms of the value in files; the command line accepts only the first.
-    is_telling: whether the parameter implies its definition, which users then need not name.
-    has_curve: whether `dpaudit explain` takes several values of the parameter and draws a curve for
-        each. It takes other parameters only together with such a one.
+    is_telling: whether the parameter implies its definition, so that users need not name the
+        definition.
+    has_curve: whether `dpaudit explain` accepts several values of the parameter, and draws a curve
+        for each. A parameter without curves is accepted only together with one that has curves.
     has_flag: whether the command line has a flag for the parameter.
     instead: substitute that may be given in place of the parameter; None if there is none.
-    symbol: symbol of the parameter in reports, such as "ρ"; other parameters of the claim stand in
-        braces, as in "D_{order:g}". "": the name of the parameter.
+    symbol: symbol of the parameter in reports, such as "ρ"; "": its name is used. Another parameter
+        may stand in braces and is replaced by its value, as in "D_{order:g}".
     """
 
     help: str
@@ -325,9 +328,8 @@ class PrivacyClaim(ABC):
 
     @property
     def adversary(self) -> Adversary | str | None:
-        """The function that makes all guesses of an audit, or its import path; None if dpaudit
-        chooses the guesses.
-        """
+        """The function whose guesses an audit uses, or its import path; None if dpaudit chooses the
+        guesses."""
         return None
 
     def parameters(self) -> dict[str, Any]:
@@ -353,7 +355,8 @@ class PrivacyClaim(ABC):
 
 @dataclass(frozen=True, slots=True)
 class PointClaim(PrivacyClaim):
-    """Base of definitions with parameters ε and δ, whose tested point is (ε, δ)."""
+    """Base class of the definitions that have parameters ε and δ and are tested at the point
+    (ε, δ)."""
 
     epsilon: Epsilon
     delta: Delta
@@ -364,15 +367,15 @@ class PointClaim(PrivacyClaim):
 
 @lru_cache
 def described(kind: Any) -> dict[str, Parameter]:
-    """Return the `Parameter` of each parameter of a definition's class, in the order of the
+    """Return the `Parameter` of each field of a definition's class, by name, in the order of the
     constructor."""
     hints = get_type_hints(kind, include_extras=True)
     return {parameter.name: hints[parameter.name].__metadata__[0] for parameter in fields(kind)}
 
 
 def why_misnamed(claim: PrivacyClaim) -> str | None:
-    """Return the end of an error message if `own_lower` or `own_of_divergence` of a claim names a
-    parameter that the definition does not have, else None."""
+    """Check that `own_lower` and `own_of_divergence` of a claim name a parameter of the definition.
+    Return None if they do, else the end of an error message."""
     known = described(type(claim))
     bounds = [("own_lower", claim.own_lower(claim.point().epsilon, 0.0))]
     for order, _ in claim.divergences()[:1]:
@@ -396,8 +399,8 @@ def implied_delta(point: ProfilePoint, epsilon: float) -> float:
 
 
 def points_at(claim: PrivacyClaim, epsilons: Iterable[float]) -> tuple[ProfilePoint, ...]:
-    """Return the points (ε, δ(ε)) of a claim's profile at the given ε, without those with δ ≥ 1,
-    which every mechanism satisfies."""
+    """Return the points (ε, δ(ε)) of a claim's privacy profile at the given ε. Points with δ ≥ 1
+    are left out, since every mechanism satisfies them."""
     points = (ProfilePoint(epsilon, claim.profile(epsilon)) for epsilon in epsilons)
     return tuple(point for point in points if point.delta < 1)
 
@@ -408,8 +411,8 @@ def total(claims: Sequence[Any], name: str) -> float:
 
 
 def below_one(delta: float, what: str) -> float:
-    """Return `delta`. Raise ClaimError if it is 1 or more, since every mechanism satisfies such a
-    claim. `what` is the origin of δ, such as "group of 3", for the message."""
+    """Return `delta` if it is below 1. Otherwise raise ClaimError, since every mechanism satisfies
+    such a claim. `what` is the origin of δ, such as "group of 3", for the message."""
     if delta >= 1:
         raise ClaimError(
             f"{what}: δ would be {delta:.3g}, and a δ of 1 or more says nothing",
@@ -419,9 +422,9 @@ def below_one(delta: float, what: str) -> float:
 
 
 def group_point(point: ProfilePoint, size: int) -> tuple[float, float]:
-    """Return the point for inputs that differ in k = `size` records: kε, and δ (e^{kε} - 1) / (e^ε
-    - 1), or kδ if ε = 0 (Lalanne, Prop. 6; docs/method.md (6.5)). Raise ClaimError if this δ would
-    reach 1."""
+    """Return the point (ε', δ') that follows for inputs that differ in k = `size` records. ε' = kε,
+    and δ' = δ (e^{kε} - 1) / (e^ε - 1), or kδ if ε = 0 (Lalanne, Prop. 6; docs/method.md (6.5)).
+    Raise ClaimError if δ' would reach 1."""
     epsilon, times = size * point.epsilon, math.inf  # times: factor of δ, inf on overflow
     with suppress(OverflowError):
         times = math.expm1(epsilon) / math.expm1(point.epsilon) if epsilon else float(size)
@@ -431,7 +434,7 @@ def group_point(point: ProfilePoint, size: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class ClaimSource:
-    """The library that made a claim, and how it was asked.
+    """The library that stated a claim, and the call that gave it.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """The list of all privacy definitions. To register a definition everywhere, add one import here.
 
-Help texts and documentation list the definitions in this order. If parameters without a definition
-fit several definitions equally well, dpaudit takes the first. A parameter that only one definition
-has, such as rho, needs `is_telling=True` in its `Parameter`.
+Help texts and documentation list the definitions in this order. If a user names parameters that fit
+several definitions equally well, dpaudit takes the first. A parameter that only one definition has,
+such as rho, needs `is_telling=True` in its `Parameter`.
 """
 
 # ruff: noqa: I001 # ruff must not sort the imports: their order is the order of the definitions

@@ -25,9 +25,8 @@ from dpaudit.errors import ClaimError, Name
 
 
 def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
-    """Return the claim that follows for inputs that differ in `size` records,
-    `claim.for_group(size)`. For (ε, δ)-DP it has kε and δ (e^{kε} - 1) / (e^ε - 1), k = size
-    (docs/method.md §6).
+    """Return the claim that follows for inputs that differ in `size` records, by `claim.for_group`.
+    For (ε, δ)-DP and k = size, it is (kε, δ (e^{kε} - 1) / (e^ε - 1))-DP (docs/method.md §6).
 
     Raise ClaimError if `size` is not a whole number of at least 1, if the definition has no simple
     rule for groups, or if δ would reach 1.
@@ -47,10 +46,10 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
 
 
 def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
-    """Return the claim for an output that consists of several independent releases, one for each
+    """Return the claim that follows for an output of several independent releases, one for each
     claim. Raise ClaimError if there are none, or if δ would reach 1.
 
-    If all claims have one definition with a rule for compositions, this rule is used
+    If all claims have the same definition, and it has a rule for compositions, this rule is used
     (`PrivacyClaim.composed`). Otherwise the ε and the δ of all points are added up. Source:
     Lalanne, Prop. 3 and 8; Dwork & Roth 2014, Thm. 3.16; docs/method.md §6.
 
@@ -70,8 +69,9 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
 
 
 def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> ApproximateDP:
-    """Return the (ε', δ')-DP, with ε' in [0, ε], that follows from a claim with the point (ε, δ).
-    Raise ClaimError for another ε', and if δ' would reach 1.
+    """Return the claim of (ε', δ')-DP that follows from a claim, for a smaller ε' = `epsilon`. Let
+    (ε, δ) be the point of the claim. Raise ClaimError if ε' is not in [0, ε], or if δ' would reach
+    1.
 
     tight: whether δ' is the privacy profile of the claim at ε', rounded up. Otherwise δ' is
         δ + e^ε - e^ε', which is simpler and often above 1 (Lalanne, Prop. 9; docs/method.md §6).
@@ -91,9 +91,9 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
 
 
 def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
-    """Return the claim for (d1, d3) that follows from the points (ε₁, δ₁) of a claim for (d1, d2)
-    and (ε₂, δ₂) of one for (d2, d3): (ε₁ + ε₂, δ)-DP, with δ = max{δ₁ + e^ε₁ δ₂, δ₂ + e^ε₂ δ₁}.
-    Raise ClaimError if δ would reach 1.
+    """Return the claim for the inputs (d1, d3) that follows from a claim for (d1, d2) and one for
+    (d2, d3). If their points are (ε₁, δ₁) and (ε₂, δ₂), it is (ε₁ + ε₂, δ)-DP with
+    δ = max{δ₁ + e^ε₁ δ₂, δ₂ + e^ε₂ δ₁}. Raise ClaimError if δ would reach 1.
 
     Let p, q and r be the probabilities of an event under d1, d2 and d3. p ≤ e^ε₁ q + δ₁ and
     q ≤ e^ε₂ r + δ₂ give p ≤ e^(ε₁+ε₂) r + δ₁ + e^ε₁ δ₂ (docs/method.md §6; docs/seeds.md, 003,
@@ -110,9 +110,9 @@ def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
 
 
 def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
-    """Return the smallest and the largest probability of d1, rather than d2, after an output of an
-    ε-DP mechanism was seen, from its probability `prior` before. Raise ClaimError if ε or the prior
-    is not a number, or out of range.
+    """Return (smallest, largest) probability that the input is d1, and not d2, after an output of
+    an ε-DP mechanism was seen. Before, it was `prior`. Raise ClaimError if ε or the prior is not a
+    number, or is out of range.
 
     By Bayes' rule an output multiplies the odds of d1 by a factor between e^-ε and e^ε. Source:
     Lalanne, eq. 5 (docs/seeds.md, 000).

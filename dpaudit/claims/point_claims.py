@@ -200,8 +200,8 @@ class ComputationalDP(PointClaim):
         return ComputationalDP(*group_point(self.point(), size), self.adversary)
 
     def composed(self, claims: Sequence[Self]) -> ComputationalDP:
-        """Return the claim with the sums of all ε and of all δ. It names an adversary only if all
-        claims name the same."""
+        """Return the claim with the sum of all ε and the sum of all δ. It names an adversary only
+        if all claims name the same one."""
         delta = below_one(total(claims, "delta"), "composition")
         common = all(claim.adversary == self.adversary for claim in claims)
         adversary = self.adversary if common else None

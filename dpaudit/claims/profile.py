@@ -70,8 +70,8 @@ class ProfileDP(PrivacyClaim):
     ]
 
     def profile(self, epsilon: float) -> float:
-        """Return the smallest δ for which one of the listed pairs implies (`epsilon`, δ)-DP, by
-        docs/method.md (6.6)."""
+        """Return the smallest δ with which (`epsilon`, δ)-DP follows from one of the listed pairs,
+        by docs/method.md (6.6)."""
         return min(implied_delta(point, epsilon) for point in self.points())
 
     def points(self) -> tuple[ProfilePoint, ...]:

@@ -1,4 +1,4 @@
-"""The registered privacy definitions, and the claims that users make by naming parameters.
+"""The registered privacy definitions, and functions that make a claim from named parameters.
 
 The command line and the reader of configuration files call `make_claim` with the parameters that a
 user gave, such as {"epsilon": 1.0}. `parameters` describes all parameters, for flags, schemas and
@@ -27,7 +27,7 @@ DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
 class ClaimParameter:
     """A parameter of one or more privacy definitions, or a substitute.
 
-    definitions: keys of the privacy definitions that take it.
+    definitions: keys of the privacy definitions that have it.
     help, forms, has_flag, has_curve: as in `claims.base.Parameter`.
     """
 
@@ -59,8 +59,8 @@ class ClaimNumbers(TypedDict, total=False):
 
 
 def described(definition: str) -> dict[str, Parameter]:
-    """Return the `Parameter` annotations of the definition with a key, in the order of the
-    constructor."""
+    """Return the `Parameter` of each parameter of a definition, given by its key, in the order of
+    the constructor."""
     return base.described(DEFINITIONS[definition])
 
 
@@ -138,7 +138,7 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
 
 
 def stated_claim(claim: Any, numbers: Mapping[str, Any]) -> Any:
-    """Return `claim`, or the claim that `numbers` make if it is None.
+    """Return `claim`; if it is None, return the claim that the parameters `numbers` make.
 
     Raises
     ------
@@ -160,9 +160,9 @@ def stated_claim(claim: Any, numbers: Mapping[str, Any]) -> Any:
 
 
 def implied_definition(values: Mapping[str, Any]) -> str:
-    """Return the key of the definition that the given parameters imply: of those that a parameter
-    implies by itself (`Parameter.is_telling`), the one that takes most of the given parameters;
-    otherwise "approximate" for delta > 0, else "pure"."""
+    """Return the key of the definition that the given parameters imply. If some of them imply a
+    definition by themselves (`Parameter.is_telling`), it is the one of these definitions that has
+    most of the given parameters. Otherwise it is "approximate" for delta > 0, else "pure"."""
     telling = [key for key in DEFINITIONS if _names(key, telling=True) & values.keys()]
     if not telling:
         return "approximate" if values.get("delta") else "pure"
@@ -171,7 +171,7 @@ def implied_definition(values: Mapping[str, Any]) -> str:
 
 def conflict_message(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the parts of an error message if two of the given parameters belong to different
-    definitions, such as `rho` (zCDP) and `mu` (Gaussian DP); otherwise ()."""
+    definitions, such as `rho` (zCDP) and `mu` (Gaussian DP). Otherwise return ()."""
     definition = implied_definition(values)
     telling = [name for name in values if name in _names(definition, telling=True)]
     strays = [name for name in values if name not in _names(definition)]
@@ -198,8 +198,8 @@ def required_parameters(definition: str) -> list[str]:
 
 
 def missing_parameters(values: Mapping[str, Any], definition: str) -> list[str]:
-    """Return the required parameters of a definition that were given neither themselves nor by a
-    substitute."""
+    """Return the required parameters of a definition for which neither a value nor a substitute was
+    given."""
     about = _DESCRIBED[definition]
     needed = required_parameters(definition)
     return [name for name in needed if values.keys().isdisjoint(_spellings(name, about[name]))]
@@ -222,7 +222,7 @@ def _spellings(name: str, about: Parameter) -> tuple[str, ...]:
 
 
 def _converted(values: dict[str, Any], definition: str) -> dict[str, Any]:
-    """Return the values by parameter, with substitutes converted. Raises ClaimError."""
+    """Return the values with substitutes converted to parameters. Raises ClaimError."""
     converted = dict(values)
     for name, about in _DESCRIBED[definition].items():
         substitute = about.instead

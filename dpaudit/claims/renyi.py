@@ -124,8 +124,8 @@ class RenyiDP(PrivacyClaim):
         return f"({self.order:.12g}, {self.epsilon:.12g})-Rényi DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return ("epsilon", value): the lower bound for D_a, the largest limit on D_a that still
-        implies δ(ε) ≤ `delta_lower`."""
+        """Return ("epsilon", lower bound for D_a): the largest limit on D_a for which the privacy
+        profile at `epsilon` is still at most `delta_lower`."""
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         near = _least_divergence(self.order, epsilon, delta_lower)
         return "epsilon", largest_parameter(delta_of, delta_lower, _MAX_DIVERGENCE, near)
@@ -185,7 +185,8 @@ class ZeroConcentratedDP(PrivacyClaim):
         return f"{self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return "rho" and the largest ρ whose privacy profile at ε is at most `delta_lower`."""
+        """Return ("rho", value): the largest ρ whose privacy profile at `epsilon` is at most
+        `delta_lower`."""
         delta_of = partial(_concentrated_delta, epsilon=epsilon)
         near = _least_concentration(epsilon, delta_lower)
         return "rho", largest_parameter(delta_of, delta_lower, _MAX_DIVERGENCE, near)
@@ -231,7 +232,7 @@ def _renyi_delta(
 
 
 def _least_divergence(order: float, epsilon: float, delta: float) -> float:
-    """Return the smallest divergence, in nats, at which `_renyi_delta` is δ; inf without one."""
+    """Return the smallest divergence, in nats, at which `_renyi_delta` is δ; inf if none."""
     factor, room = math.exp(min(epsilon, _MAX_EPSILON)), 1 - delta
     if not 0 < delta < 1:
         return math.inf
@@ -258,7 +259,7 @@ def _concentrated_delta(rho: float, epsilon: float) -> float:
 
 
 def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
-    """Return (Rényi orders to try in `_concentrated_delta`, log δ by a closed form)."""
+    """Return (Rényi orders that `_concentrated_delta` tries, log δ by a closed form)."""
     # The closed form is the conversion of Canonne, Kamath & Steinke 2020 (Prop. 12), at its best
     # order. The orders are two near 1, which are best at small ε, two below the best order of the
     # closed form, and this best order.
@@ -273,7 +274,7 @@ def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
 
 
 def _least_concentration(epsilon: float, delta: float) -> float:
-    """Return approximately the ρ at which `_concentrated_delta` is δ; inf without one."""
+    """Return about the ρ at which `_concentrated_delta` is δ; inf if there is none."""
     if not 0 < delta < 1:
         return math.inf
     orders: tuple[float, ...] = (1.001, 1.05, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -389,8 +390,8 @@ class ApproximateZCDP(PrivacyClaim):
         return min(1.0, (self.delta + (1 - self.delta) * inside) * (1 + 1e-15))
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the points to test: at the ε that are tested for ρ-zCDP and, if δ > 0, at one
-        further ε, where the profile is close to the δ of the claim."""
+        """Return the points to test. They have the same ε as those for ρ-zCDP. If δ > 0, there is
+        one more, with an ε at which the profile is close to the δ of the claim."""
         epsilons = [point.epsilon for point in ZeroConcentratedDP(self.rho).points()]
         if self.delta:
             tail = math.log(10 / self.delta)
@@ -401,16 +402,16 @@ class ApproximateZCDP(PrivacyClaim):
         return f"{self.delta:.12g}-approximate {self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return ("rho", value): the largest ρ for which the claim with this δ has a profile at ε
-        of at most `delta_lower`. It is a lower bound for the ρ of the mechanism, if the claimed δ
-        is right."""
+        """Return ("rho", value): the largest ρ for which the claim, with its δ, has a profile at
+        `epsilon` of at most `delta_lower`. It is a lower bound for the ρ of the mechanism if the
+        claimed δ is right."""
         inside = max(0.0, delta_lower - self.delta) / (1 - self.delta) * (1 - 1e-15)
         return ZeroConcentratedDP(self.rho).own_lower(epsilon, inside)
 
     def composed(self, claims: Sequence[Self]) -> ApproximateZCDP:
-        """Return the claim with the sum of all ρ and δ = 1 - ∏ (1 - δᵢ), at most the sum of all δᵢ:
-        a bound on the probability that at least one release lies outside of its event. Source: Bun
-        & Steinke 2016, Section 8."""
+        """Return the claim with the sum of all ρ, and with δ = 1 - ∏ (1 - δᵢ): an upper bound for
+        the probability that at least one release lies outside of its event. Source: Bun & Steinke
+        2016, Section 8."""
         fails = -math.expm1(math.fsum(math.log1p(-claim.delta) for claim in claims)) * (1 + 1e-15)
         delta = below_one(min(fails, total(claims, "delta")), "composition")
         return ApproximateZCDP(total(claims, "rho"), delta)

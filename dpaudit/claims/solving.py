@@ -1,5 +1,5 @@
-"""Root finding and maximisation for functions of a single variable, without SciPy: every command of
-dpaudit makes claims, and the import of `scipy.optimize` would slow all of them down."""
+"""Root finding and maximisation for functions of one variable, without SciPy. Every command of
+dpaudit makes claims, and the import of `scipy.optimize` would make all commands slower."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def crossing(function: Function, low: float, high: float, tolerance: float) -> tuple[float, float]:
-    """Return (low, high), at most `tolerance` apart, between which a rising function crosses zero.
+    """Return the ends (low, high) of a small interval in which a rising function crosses zero. It
+    is at most `tolerance` long.
 
     The given and the returned ends satisfy function(low) ≤ 0 < function(high). The method is ITP
     (Oliveira & Takahashi 2021), which takes at most one step more than bisection, and converges as
@@ -41,8 +42,8 @@ def crossing(function: Function, low: float, high: float, tolerance: float) -> t
 def peak(
     function: Function, low: float, high: float, tolerance: float, enough: float = math.inf
 ) -> float:
-    """Return the x in [low, high], up to `tolerance`, where a function with a single peak is
-    largest, or the first tried x with function(x) ≥ enough.
+    """Return the x in [low, high] at which a function with a single peak is largest, up to
+    `tolerance`. The search stops early at an x with function(x) ≥ enough.
 
     The method is Brent's (1973, chapter 5): parabolas through the three highest points, and golden
     sections where parabolas fail, for example at a corner.
@@ -88,10 +89,10 @@ def peak(
 def largest_parameter(
     delta_of: Function, delta_lower: float, high: float, near: float = math.inf
 ) -> float:
-    """Return the largest x in (0, high] with delta_of(x) ≤ delta_lower, rounded down by at most a
-    relative 10⁻⁶; 0 if there is none.
+    """Return the largest x in (0, high] with delta_of(x) ≤ delta_lower; 0 if there is none. It is
+    rounded down, by a relative error of at most 10⁻⁶.
 
-    delta_of: δ > 0 at a fixed ε, rising with the parameter x.
+    delta_of: function from a parameter x to δ > 0 at a fixed ε; it rises with x.
     near: an estimate of the result, which affects only the time of the search.
     """
     if delta_lower <= 0:  # δ > 0 in theory, but a tiny δ may be rounded to 0

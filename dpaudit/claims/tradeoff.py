@@ -1,7 +1,7 @@
 """Definitions by trade-off functions, f-DP and Gaussian DP; trade-off functions of all claims.
 
 `tradeoff` computes f for any claim; `dpaudit explain` and reports draw it. `smallest_probability`
-gives g, with which `stats.one_run_tradeoff` tests.
+returns g, which the tests of `stats.one_run_tradeoff` need.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
 
 
 def _meeting(left_chord: tuple[Knot, Knot], right_chord: tuple[Knot, Knot]) -> Knot:
-    """Return the point, between two chords of a trade-off function, in which their lines meet."""
+    """Return the point where two chords of a trade-off function meet if they are prolonged."""
     steep, flat = _slope(*left_chord), _slope(*right_chord)
     (left, high), (right, low) = left_chord[1], right_chord[0]
     if flat - steep <= 1e-12 * abs(steep):  # both chords are on a straight line
@@ -263,7 +263,8 @@ class GaussianDP(PrivacyClaim):
         return gaussian_delta(self.mu, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the points to test, the best one to detect a slightly larger μ first."""
+        """Return the points to test. The first is the best one for the detection of a slightly
+        larger μ."""
         return _gaussian_points(self.mu)
 
     def describe(self) -> str:
@@ -300,8 +301,8 @@ class GaussianDP(PrivacyClaim):
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return the privacy profile δ(ε) of N(0, 1) against N(μ, 1), μ > 0, rounded up. Source: Balle
-    & Wang 2018; docs/method.md (6.1).
+    """Return the privacy profile δ(ε) of N(0, 1) against N(μ, 1) for μ > 0, rounded up. Source:
+    Balle & Wang 2018; docs/method.md (6.1).
 
     >>> round(gaussian_delta(1.0, 1.0), 4)
     0.1269
@@ -314,8 +315,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the smallest ε ≥ 0 at which N(0, 1) against N(μ, 1), μ > 0, has a profile of at most δ
-    > 0, rounded down (docs/method.md (6.1)).
+    """Return the smallest ε ≥ 0 at which the privacy profile of N(0, 1) against N(μ, 1) is at most
+    δ, for μ > 0 and δ > 0, rounded down (docs/method.md (6.1)).
 
     >>> round(gaussian_epsilon(1.0, 1e-5), 3)
     4.377
@@ -363,7 +364,8 @@ _STEPS, _MAX_EPSILON = 200, 12.0
 
 
 def smallest_probability(claim: PrivacyClaim) -> Callable[[float], float]:
-    """Return the function g of a claim, from [0, 1] to [0, 1], convex and rising, rounded down.
+    """Return the function g of a claim, from [0, 1] to [0, 1]. It is convex and rising; its values
+    are rounded down.
 
     For Gaussian DP, g(p) = Φ(Φ⁻¹(p) - μ). Otherwise g(p) is computed from lines below f, as in
     `tradeoff`.
@@ -387,8 +389,8 @@ def smallest_probability(claim: PrivacyClaim) -> Callable[[float], float]:
 
 
 def gaussian_smallest_probability(mu: float) -> Callable[[float], float]:
-    """Return g of μ-Gaussian DP, g(p) = Φ(Φ⁻¹(p) - μ), rounded down; μ may be 0. Source: Dong, Roth
-    & Su 2022, Def. 2.6.
+    """Return the function g of μ-Gaussian DP, g(p) = Φ(Φ⁻¹(p) - μ), with values rounded down. μ may
+    be 0. Source: Dong, Roth & Su 2022, Def. 2.6.
 
     >>> round(gaussian_smallest_probability(1.0)(0.5), 6)
     0.158655
@@ -399,8 +401,9 @@ def gaussian_smallest_probability(mu: float) -> Callable[[float], float]:
 
 
 def at_bound(epsilon: float, delta: float, mu: float | None) -> PrivacyClaim | None:
-    """Return the strongest claim that lower bounds for ε at δ and for μ (None: not bounded) do not
-    refute. It is μ-Gaussian DP, with μ at most 10, or else (ε, δ)-DP; None if the bound is 0.
+    """Return the strongest claim that lower bounds from an audit do not refute. If `mu`, the bound
+    for μ, is given, it is μ-Gaussian DP, with μ at most 10; otherwise (ε, δ)-DP. Return None if the
+    bound is 0.
 
     >>> at_bound(1.5, 1e-5, None)
     ApproximateDP(epsilon=1.5, delta=1e-05)

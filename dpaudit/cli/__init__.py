@@ -1,1 +1,2 @@
-"""Implement the command line, one file for each command, whose docstring is its help text."""
+"""Implement the command line. Each command has a file; the docstring of its function is its help
+text."""

@@ -41,7 +41,8 @@ from dpaudit.wording import on_one_line, visible
 
 @contextmanager
 def auditing() -> Iterator[Requests]:
-    """Within the `with` block, raise an exception when a signal asks the program to end."""
+    """Yield the handler of signals. Within the `with` block, it raises EndRequested when a signal
+    asks the program to end."""
     # Import these modules before signals raise exceptions: an exception during an import can leave
     # a module half imported.
     with undisturbed():
@@ -61,7 +62,7 @@ def run_batch(
 ) -> Iterator[tuple[AuditResult, int]]:
     """Yield (result, exit code) for each audit, in order, as soon as the audit has ended.
 
-    requests: the signals that have asked the program to end. Such a signal ends the running audit.
+    requests: the handler of signals. A signal that asks the program to end ends the running audit.
     debug: print the traceback if an audit cannot be run.
     is_lone: whether the command has only one audit. If so, an error that prevents the audit is
         raised, and not yielded as a result.
@@ -98,10 +99,11 @@ def run_one(
     keeps_interrupted: bool = False,
 ) -> AuditResult:
     """Run one audit, show its progress, and return its result. Raises an error if the audit cannot
-    be run. An exception of `check`, called with every progress report, ends it.
+    be run.
 
-    keeps_interrupted: whether a signal that ends the audit gives the result of its draws so far,
-        and not an exception.
+    check: called with every progress report. An exception that it raises ends the audit.
+    keeps_interrupted: if a signal ends the audit, return the result of the draws so far, and raise
+        no exception.
     """
     from dpaudit.auditing.engine import run_audit
     from dpaudit.auditing.underpowered import foreseen
@@ -140,7 +142,7 @@ def run_one(
 
 
 def _of_the_mechanism(error: BaseException) -> MechanismError:
-    """Return the error for an exception of the mechanism that would end the program."""
+    """Return the error to report for an exception of the mechanism that would end the program."""
     source = " (this was not Ctrl-C)" if isinstance(error, KeyboardInterrupt) else ""
     return MechanismError(
         f"the mechanism itself raised {words(error)}{source}, which is not an Exception and would "
@@ -175,22 +177,22 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
 
 
 def reason_of(error: Exception, spec: AuditSpec) -> str:
-    """Return an error on one line, with each option as the user gave it: a flag, or a file's
-    key."""
+    """Return the message of an error on one line. Each option is named as the user gave it: as a
+    flag, or as a key of a file."""
     if isinstance(error, DpauditError):
         return on_one_line(spec.origin.message(error))
     return describe_error(error).removeprefix("error: ")
 
 
 class Printer:
-    """Prints results as their audits end: the report of a single audit; of several audits, one line
-    each, the whole report of each unexpected result, and a summary at the end."""
+    """Prints results as the audits end. For a single audit, it prints the report. For several, it
+    prints one line each, the whole report of each unexpected result, and a summary at the end."""
 
     def __init__(
         self, names: Sequence[str], *, quiet: bool, verbose: int, to: TextIO | None = None
     ) -> None:
-        """Prepare to print the results of audits with these names, by default on standard
-        output."""
+        """Prepare to print the results of the audits called `names` to a stream, by default
+        standard output."""
         if quiet and verbose:
             why = "-q (--quiet) asks for less, -v (--verbose) for more; give one of them"
             raise UsageError(why, code="options-conflict")
@@ -199,7 +201,7 @@ class Printer:
         self._needs_blank = False
 
     def show(self, result: AuditResult) -> None:
-        """Print the result of one audit: its report, or in a batch one line."""
+        """Print the result of one audit: in a batch on one line, otherwise its whole report."""
         if self._width is not None and not self._verbose:
             self._line(_coloured(render_row(result, self._width), result))
         elif self._quiet:

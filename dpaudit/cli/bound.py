@@ -31,8 +31,8 @@ _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
 class _BoundCommand(AuditCommand):
-    """The class of the command `bound`, which says that a negative number is below 0. click would
-    take the number for an unknown option."""
+    """The class of the command `bound`. It reports a negative number as too small; click would
+    report it as an unknown option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         arguments = tuple(args)
@@ -55,7 +55,7 @@ _COLUMNS = ("included", "score", "guess", "canary", "run")
 
 
 def _columns(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
-    """Read `NAME=COLUMN,...` as a mapping."""
+    """Read a text such as `score=loss,canary=id` as a mapping from name to column."""
     pairs = [pair.partition("=") for pair in value.split(",")] if value else []
     for name, _, column in pairs:
         if name.strip() not in _COLUMNS or not column.strip():
@@ -106,7 +106,6 @@ Examples:
 )
 @option(
     "--columns",
-    section="Usual options",
     callback=_columns,
     metavar="NAME=COLUMN",
     help="Columns of the file: included=member,score=-loss. A minus "
@@ -230,7 +229,7 @@ def _result(
 
 
 def _refuse(flag: str, options: Mapping[str, Any]) -> None:
-    """Raise UsageError if one of the options, which `flag` excludes, was given."""
+    """Raise UsageError if the user gave one of `options`, which `flag` excludes."""
     for name in filter(options.get, options):
         raise UsageError(
             f"--{name} has no meaning for {flag}; leave it out", code="options-conflict"
@@ -291,7 +290,7 @@ def _of_draws(files: Sequence[str], arm: str | None, settings: dict[str, Any]) -
 
 
 def _check_two(files: Sequence[str]) -> None:
-    """Raise UsageError unless there are two files, with the outputs of d1 and those of d2."""
+    """Raise UsageError unless there are exactly two files: the outputs for d1, and those for d2."""
     from dpaudit.inputs.files import near_file
 
     if len(files) != 2:

@@ -1,8 +1,8 @@
 """Show what a mechanism prints on standard error, each line once.
 
-What the mechanism, its native code and worker processes print goes to a file, which a thread reads.
-A pipe would not do: when it is full, native code that holds the interpreter lock waits for the
-thread, which waits for the lock.
+The output of the mechanism, its native code and worker processes goes to a file, which a thread
+reads. With a pipe, there could be a deadlock: when the pipe is full, native code that holds the
+interpreter lock waits for the thread, which waits for the lock.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Chatter:
         self._hidden = 0
 
     def heard(self, data: bytes) -> bytes:
-        """Take the next piece of the output, and return the lines that end in it, without those
-        that occurred before, and without lines after the first 20 different ones."""
+        """Take the next piece of the output, and return the complete lines to show. Left out are
+        lines that occurred before, and all lines after the first 20 different ones."""
         *lines, begun = (self._begun + data).split(b"\n")
         self._begun = begun[: _MAX_LINE_BYTES + 1]
         return b"".join(filter(None, map(self._counted, lines)))
 
     def summary(self) -> bytes:
-        """Return the text to print at the end: an unfinished line, and the number of
-        repetitions."""
+        """Return the text to print at the end: the last line if it has no line end, and how many
+        lines were repetitions."""
         last = self._counted(self._begun) if self._begun else b""
         self._begun = b""
         if self._hidden:
@@ -77,7 +77,7 @@ class Chatter:
 @contextmanager
 def shown_once(number: int, messages: int) -> Iterator[None]:
     """Within the `with` block, show each line that is written to the file descriptor `number` once,
-    on the file descriptor `messages`; at the end, say how often lines were repeated."""
+    on the file descriptor `messages`. At the end, print how often lines were repeated."""
     saved, file = os.dup(number), _file()
     os.dup2(file, number)
     chatter, has_ended = Chatter(), threading.Event()
@@ -135,8 +135,9 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a Python warning where the mechanism prints, so that equal lines are shown once.
-    Replaces `warnings.showwarning` in this process and in its workers."""
+    """Print a Python warning where the mechanism's output goes, so that equal warnings are shown
+    once. This function takes the place of `warnings.showwarning` in this process and in its
+    workers."""
     text = warnings.formatwarning(message, category, filename, lineno, line)
     with suppress(OSError):
         if file is None:

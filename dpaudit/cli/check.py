@@ -73,7 +73,7 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
 
 
 def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, Locate, AuditSpec]]:
-    """Yield (key, locate, audit) for each mechanism or attack that is no program."""
+    """Yield (key, locate, audit) for each mechanism or attack that is not a program."""
     for locate, spec in specs:
         if not starts_a_program(spec.target):
             yield "mechanism", locate, spec
@@ -85,7 +85,7 @@ def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, 
 
 
 def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool) -> Iterator[str]:
-    """Yield the messages about mechanisms and attacks that cannot be loaded, each once."""
+    """Yield one message for each mechanism or attack that cannot be loaded, without repetitions."""
     from dpaudit.auditing.engine import check_attacks, check_mechanism
 
     texts = set()
@@ -115,7 +115,7 @@ def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool
 
 
 def _line(text: str) -> int:
-    """Return the line of the file that an error message names, or 0 if it names none."""
+    """Return the line number in the file that an error message names, or 0 if it names none."""
     match = re.match(r"error[^ ]*: .*?:(\d+): ", text)
     return 0 if match is None else int(match[1])
 

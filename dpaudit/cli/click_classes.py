@@ -1,6 +1,6 @@
-"""Define classes of options and commands for click. These classes differ from click's: an option
-refuses two different values, a command remembers the words of its command line, `--help` is short,
-and `--help-all` is complete."""
+"""Define classes of options and commands that differ from click's. An option refuses two different
+values; a command remembers the words of its command line; `--help` is short, and `--help-all` is
+complete."""
 
 from __future__ import annotations
 
@@ -52,18 +52,20 @@ NUMBER = _FloatType()
 
 
 class Choice(click.Choice[str]):
-    """An option type whose value must be a word from a list; an error suggests the nearest word."""
+    """An option type that accepts the words in a list. For another word, the error suggests the
+    nearest word in the list."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """Return the error message for a wrong value, with the nearest word, if one is similar."""
+        """Return the error message for a wrong value. It suggests the nearest word if one is
+        similar."""
         reason = super().get_invalid_choice_message(value, ctx)
         return f"{reason}{did_you_mean(str(value), self.choices)}"
 
 
 class SingleOption(click.Option):
     """An option that accepts one value. If the user repeats it, all values must be equal. Options
-    without a value, and those with several values, behave as in click. `section` is its heading in
-    the help."""
+    without a value, and options with several values, behave as in click. `section` is the heading
+    under which the help lists the option."""
 
     def __init__(self, *names: Any, section: str = SECTIONS[-1], **extra: Any) -> None:
         super().__init__(*names, **extra)
@@ -111,9 +113,9 @@ option = partial(click.option, cls=SingleOption)
 
 
 class AuditCommand(click.Command):
-    """A command that remembers the words it was given, so that its command line can be printed
-    again. `--help` lists the usual options, one line each, or all if there are few; `--help-all`
-    lists all options in sections, with their complete texts."""
+    """A command that remembers the words of its command line, so that they can be printed again.
+    `--help` lists the usual options (all if there are few), one line each. `--help-all` lists all
+    options in sections, with their complete texts."""
 
     def __init__(self, *args: Any, **extra: Any) -> None:
         super().__init__(*args, **extra)
@@ -169,7 +171,7 @@ def _show_complete_help(ctx: click.Context, _: click.Parameter, wanted: bool) ->
 
 
 def _in_a_line(text: str) -> str:
-    """Return the first sentence of a help text, with the default if both fit in one line."""
+    """Return the first sentence of a help text, and the default value if both fit on one line."""
     first, _, details = text.partition(". ")
     first = f"{first.removesuffix('.')}."
     default = details.partition("Default: ")[2].partition(". ")[0].partition(", ")[0]
@@ -178,16 +180,16 @@ def _in_a_line(text: str) -> str:
 
 
 def repeating(ctx: click.Context, targets: Sequence[str], seed: int, name: str = "") -> str:
-    """Return a command line that repeats the audit of `targets` (with `name`, of one audit): the
-    line that the user typed, without options that do not change the audit, and with the seed if it
-    was drawn at random."""
+    """Return a command line that repeats the audit of `targets`: the line that the user typed,
+    without options that do not change the audit, and with the seed if it was drawn at random. With
+    `name`, it repeats only the audit of this name."""
     words = [str(ctx.info_name), *targets, *(["-k", name] if name else []), *_flags(ctx, seed)]
     return command_line(words)
 
 
 def command_line(words: Iterable[str]) -> str:
-    """Return the command line `dpaudit WORDS`, after PYTHONHASHSEED=… if this process has another
-    hash seed than the one that dpaudit sets by default."""
+    """Return the command line `dpaudit WORDS`. It begins with PYTHONHASHSEED=… if the hash seed of
+    this process is not the one that dpaudit sets by default."""
     from dpaudit.outcomes.set_order import hash_seed  # imports NumPy
 
     seed = hash_seed()
@@ -196,7 +198,7 @@ def command_line(words: Iterable[str]) -> str:
 
 
 def _flags(ctx: click.Context, seed: int) -> Iterator[str]:
-    """Yield the flags and values, as typed, of all options that can change the audit."""
+    """Yield the words of all options that can change the audit, as the user typed them."""
     opts, _, order = ctx.command.make_parser(ctx).parse_args(list(ctx.meta[_WORDS]))
     is_drawn = isinstance(seed, DrawnSeed) or isinstance(ctx.params.get("seed"), DrawnSeed)
     left_out = {*_NOT_REPEATED, *(["seed"] if is_drawn else [])}

@@ -82,7 +82,7 @@ def cli(ctx: click.Context) -> int:
 
 
 def run_commands(*, completes: bool) -> None:
-    """Run the command line and exit. `completes`: the shell asks for a completion."""
+    """Run the command line and exit. `completes` says that the shell asks for a completion."""
     if not completes:
         leaving.begin()
     streams.prepare()

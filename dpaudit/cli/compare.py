@@ -57,14 +57,14 @@ def compare(old: Path, new: Path) -> int:
 
 
 def _missing(saved: Document) -> str:
-    """Return a message if the run of the results was interrupted or left out audits, else ""."""
+    """Return a message if the saved run was interrupted or left out audits, else ""."""
     left_out = f"not run: {', '.join(saved.not_run)}" if saved.not_run else ""
     complete = [result for result in saved.results if not isinstance(result.ending, Interrupted)]
     return unended(len(complete), saved.planned, saved.not_run) or left_out
 
 
 def _read(file: Path) -> Document:
-    """Return the results in a file. Raises UsageError also for one that was changed by hand."""
+    """Return the results in a file. Raises UsageError, also if the file was changed by hand."""
     try:
         return read_results(file)
     except UsageError:

@@ -27,8 +27,8 @@ Completer = Callable[[click.Context, click.Parameter, str], Sequence[Any]]
 
 
 def begin() -> bool:
-    """Return whether a shell started this process to ask for a completion, and prepare for it.
-    Raises SystemExit for an unknown kind of request."""
+    """Return whether a shell started this process to ask for a completion. If so, prepare for the
+    completion. Raises SystemExit for an unknown kind of request."""
     request = os.environ.get(VARIABLE)
     if not request:
         return False
@@ -44,7 +44,7 @@ def begin() -> bool:
 
 
 class _Bash(BashComplete):
-    """Completion for bash, which splits `mine.py:f` into `mine.py`, `:` and `f`, and replaces only
+    """Completion for bash. bash splits `mine.py:f` into `mine.py`, `:` and `f`, and replaces only
     the last part. This class joins the parts before it looks for completions."""
 
     _prefix, _is_quoted = "", False
@@ -112,8 +112,8 @@ def _relations(_: click.Context, __: click.Parameter, prefix: str) -> Sequence[A
 
 
 def targets(_: click.Context, __: click.Parameter, incomplete: str) -> Sequence[Any]:
-    """Return completions of `file.py:name`: functions and classes of the file, found without
-    importing it. Before the colon, let the shell complete the name of the file."""
+    """Return completions of `file.py:name`: the functions and classes of the file, which is not
+    imported. Before the colon, let the shell complete the name of the file."""
     file, colon, name = incomplete.rpartition(":")
     if not colon or not file.endswith(".py"):
         return [CompletionItem(incomplete, type="file")]
@@ -121,7 +121,7 @@ def targets(_: click.Context, __: click.Parameter, incomplete: str) -> Sequence[
 
 
 def _defined(file: str) -> list[str]:
-    """Return the public names of functions and classes in a file, or else the private names."""
+    """Return the public functions and classes of a file by name; without any, the private ones."""
     import ast
 
     try:
@@ -144,7 +144,7 @@ def _defined(file: str) -> list[str]:
 
 
 def _audits(ctx: click.Context, _: click.Parameter, prefix: str) -> Sequence[Any]:
-    """Return the audits of the files on the command line, or else of the project."""
+    """Return the audits of the files on the command line or, without files, of the project."""
     from dpaudit.config.project import here
     from dpaudit.config.yaml_files import audit_names
     from dpaudit.errors import DpauditError
@@ -163,12 +163,12 @@ def _audits(ctx: click.Context, _: click.Parameter, prefix: str) -> Sequence[Any
 
 
 def files(_: click.Context, __: click.Parameter, incomplete: str) -> Sequence[Any]:
-    """Return click's marker that lets the shell complete the name of a file."""
+    """Return the value with which click lets the shell complete the name of a file."""
     return [CompletionItem(incomplete, type="file")]
 
 
 def folders(_: click.Context, __: click.Parameter, incomplete: str) -> Sequence[Any]:
-    """Return click's marker that lets the shell complete the name of a folder."""
+    """Return the value with which click lets the shell complete the name of a folder."""
     return [CompletionItem(incomplete, type="dir")]
 
 

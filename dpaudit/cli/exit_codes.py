@@ -29,7 +29,7 @@ _PRECEDENCE = (USAGE, FAILURE, VIOLATION, UNDERPOWERED, NOTHING_MATCHED, NOTHING
 
 
 def of_result(result: AuditResult) -> int:
-    """Return the exit code of a command that ran only the audit with this result."""
+    """Return the exit code of a command that ran a single audit, from the result of this audit."""
     # Imported inside the function: every command imports this module, and many of them never need
     # results.
     from dpaudit.certificates.result import Verdict
@@ -46,6 +46,6 @@ def of_result(result: AuditResult) -> int:
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the exit code of a command that ran several audits: the first in `_PRECEDENCE` (from
-    usage errors to "nothing found") that one of the audits has; 0 without audits."""
+    """Return the exit code of a command that ran several audits: of their `codes`, the one that
+    comes first in `_PRECEDENCE`. Return 0 if there are no audits."""
     return min(codes, key=_PRECEDENCE.index, default=NOTHING_FOUND)

@@ -38,8 +38,8 @@ Command = Callable[..., Any]
 class PlotCurve(NamedTuple):
     """A curve of a figure.
 
-    label: text in the legend; "" for a curve without an entry.
-    faint: whether it is drawn pale, as a reference for other curves.
+    label: text in the legend; "" for a curve without an entry in the legend.
+    faint: whether the curve is drawn pale, as a reference for other curves.
     """
 
     x: Sequence[float]
@@ -49,7 +49,8 @@ class PlotCurve(NamedTuple):
 
 
 def curves_with(other: ClaimParameter, every: Iterable[ClaimParameter]) -> list[ClaimParameter]:
-    """Return the parameters of `every` that have curves and share a definition with `other`."""
+    """Return the parameters in `every` that have curves and belong to the same definition as
+    `other`."""
     return [
         parameter
         for parameter in every
@@ -58,8 +59,8 @@ def curves_with(other: ClaimParameter, every: Iterable[ClaimParameter]) -> list[
 
 
 def explained(every: Iterable[ClaimParameter]) -> tuple[ClaimParameter, ...]:
-    """Return the parameters that the command takes: numbers with curves, and numbers that share a
-    definition with a number that has curves, such as δ with ε."""
+    """Return the parameters that the command accepts: numbers that have curves, and numbers that
+    belong to the same definition as one of these, such as δ, which belongs with ε."""
     numbers_only = [parameter for parameter in every if parameter.type is float]
     return tuple(parameter for parameter in numbers_only if curves_with(parameter, numbers_only))
 
@@ -73,7 +74,7 @@ def explain() -> None:
 
 
 def _checked(_: click.Context, __: click.Parameter, figure: Path | None) -> Path | None:
-    """Raise UsageError for a path to which no figure can be written, before time is spent on it."""
+    """Return the path for a figure. Raise UsageError if no figure can be written there."""
     if figure is not None:
         if figure.suffix.lower() not in _FORMATS:
             raise UsageError(
@@ -168,7 +169,7 @@ def _save(figure: Path | None, picture: Callable[[str], bytes]) -> None:
 
 
 def _claims(**values: Any) -> list[PrivacyClaim]:
-    """Return a claim for each value of a parameter that may be repeated, such as ε."""
+    """Return one claim for each value of a parameter that the user may repeat, such as ε."""
     # A parameter that may not, such as δ, goes with the first with which it forms a definition:
     # --epsilon 1 --epsilon 2 --delta 1e-5 gives two (ε, δ) claims.
     curves = [parameter for parameter in _NUMBERS if parameter.has_curve and values[parameter.name]]
@@ -284,7 +285,7 @@ def _drawn(
     log_y: bool = False,
     groups: int = 1,
 ) -> bytes:
-    """Return a figure of curves; `groups` consecutive lines get the same colour."""
+    """Return a figure of curves, in which each `groups` consecutive curves have the same colour."""
     figure = _matplotlib().Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.add_subplot(title=title, xlabel=x_label, ylabel=y_label)
     axes.grid(visible=True, color="0.9", linewidth=0.8)

@@ -1,4 +1,5 @@
-"""Make the command-line flags from the table of options. Values are read as in a YAML file."""
+"""Make the command-line flags from the table of options. The value of a flag is read as in a YAML
+file."""
 
 from __future__ import annotations
 
@@ -69,8 +70,8 @@ def _named_values(
 
 
 def whole_number(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Return a whole number that was written as 1000000, 1_000_000, 1,000,000 or 1e6, or None
-    without the flag. Raises UsageError for any other text."""
+    """Return a whole number that was written as 1000000, 1_000_000, 1,000,000 or 1e6. Return None
+    if the flag was not given. Raises UsageError for any other text."""
     number = None if text is None else plain_number(text, is_whole=True)
     if text is None or isinstance(number, int):
         return number
@@ -81,7 +82,7 @@ def whole_number(_: click.Context, param: click.Parameter, text: str | None) -> 
 
 
 def _read(_: click.Context, param: click.Parameter, text: str | None) -> Any:
-    """Return the value of a number, and the checked text of a duration or size."""
+    """Return the value of a number; return the text of a duration or size, after a check."""
     if text is None:
         return None
     option = OPTIONS[str(param.name)]
@@ -90,7 +91,7 @@ def _read(_: click.Context, param: click.Parameter, text: str | None) -> Any:
 
 
 def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Return the seed. `--seed random` draws it once, so that all audits of a batch share it."""
+    """Return the seed. `--seed random` draws one seed, which all audits of a batch share."""
     if text == "random":
         seed = DrawnSeed(secrets.randbelow(2**32))
         if not ctx.params.get("resume"):  # a resumed run uses the seed of its journal
@@ -115,7 +116,7 @@ _READERS: Mapping[str, dict[str, Any]] = {
 
 
 def _reader(option: Option) -> dict[str, Any]:
-    """Return the arguments for click.option that read the value of an option."""
+    """Return the arguments with which click.option reads the value of an option."""
     if option.name in _READERS:
         return {**_READERS[option.name], "metavar": option.help.metavar or None}
     if option.type is bool:
@@ -131,9 +132,10 @@ def _reader(option: Option) -> dict[str, Any]:
 def some_flags(
     *wanted: str, usual: Collection[str] = (), **other_help: str
 ) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options `wanted`, of the table of options, to a command.
+    """Return a decorator that adds options of the table of options to a command.
 
-    usual: options that the short help of this command shows, too.
+    wanted: names of the options.
+    usual: those that the short help of this command also shows.
     other_help: further options, each with a help text that replaces the one in the table.
     """
 
@@ -147,9 +149,9 @@ def some_flags(
 
 
 def ignored_flags(*known: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of `dpaudit run`, except for the `known` ones, as
-    hidden options without effect. The user can then turn a `dpaudit run …` line into another
-    command by changing one word."""
+    """Return a decorator that adds all options of `dpaudit run`, except for the `known` ones, to a
+    command. They are hidden and have no effect. So the user can turn a `dpaudit run …` line into
+    another command by changing one word."""
     entries = [entry for entry in OPTIONS.values() if entry.flag and entry.name not in known]
 
     def decorate(command: Command) -> Command:
@@ -205,8 +207,8 @@ def _flag_of(entry: Option, other_help: str | None, **more: Any) -> Callable[[Co
 
 
 def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of the flags that the user gave, under the keys that an audit has in a YAML
-    file. For absent flags, the values of a file, or else the defaults, apply."""
+    """Return the values of the flags that the user gave, by their keys in a YAML file. A flag that
+    was not given is absent, so that the value in a file, or else the default, applies."""
     explicit = {
         name: value
         for name, value in flags.items()
@@ -223,8 +225,8 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_target(target: str | None, instead: str) -> None:
-    """Raise UsageError if a target is a file of audits, or no import path. `instead`: end of the
-    message about a file of audits, which names the right input."""
+    """Raise UsageError if a target is a file of audits, or is not an import path. `instead` ends
+    the message about a file of audits, and says what to give instead."""
     if target is not None and target.endswith((".yaml", ".yml")):
         raise UsageError(f"{target!r} is a file of audits{instead}", code="wrong-kind-of-file")
     if target is not None:
@@ -232,7 +234,8 @@ def check_target(target: str | None, instead: str) -> None:
 
 
 def check_given(values: Mapping[str, Any], example: str) -> None:
-    """Raise UsageError if the value of a flag is None, with a complete command as an example."""
+    """Raise UsageError if the value of a flag is None. The message shows `example`, a complete
+    command."""
     absent = [f"--{name}" for name, value in values.items() if value is None]
     if absent:
         verb = "is" if len(absent) == 1 else "are"
@@ -242,9 +245,9 @@ def check_given(values: Mapping[str, Any], example: str) -> None:
 def check_complete(
     settings: dict[str, Any], needed: Sequence[str], what: str, example: str
 ) -> None:
-    """Raise UsageError if one of the flags `needed`, or a parameter of the claim, is missing.
+    """Raise UsageError if one of the flags `needed` is missing, or if the claim lacks a parameter.
 
-    what: the wanted action as a noun, such as "an audit of one mechanism".
+    what: what the user wants, as a noun, such as "an audit of one mechanism".
     example: complete command that the message shows.
     """
     claim = settings.get("claim", {})
@@ -257,7 +260,7 @@ def check_complete(
 
 
 def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
-    """Return a value of JSON or YAML. Warn if the user may have meant another value."""
+    """Return the value of a text in JSON or YAML. Warn if the user may have meant another value."""
     name = name or param.opts[0]
     with _about(name):
         value = parse_dataset(text)
@@ -269,7 +272,7 @@ def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
 
 
 def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
-    """Raise UsageError if an audit is strict and a warning was given while the flags were read."""
+    """Raise UsageError if a warning was given while the flags were read, and an audit is strict."""
     warnings = ctx.meta.get(_MISREAD, ())
     if warnings and any(spec.requirements.strict for spec in specs):
         raise UsageError(
@@ -278,8 +281,8 @@ def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
 
 
 def warn_of_inputs(pairs: Iterable[NeighbouringPair], group: int) -> None:
-    """Print a warning for each pair whose inputs look wrong: they differ in type or, in a claim for
-    one record (a group of 1), one has several records more."""
+    """Print a warning for each pair whose inputs look wrong. They do if their types differ or, in a
+    claim for one record (`group` is 1), if one input has several records more than the other."""
     warnings = ((*unlike_inputs(pair.d1, pair.d2), *several_more(pair, group)) for pair in pairs)
     for warning in dict.fromkeys(itertools.chain.from_iterable(warnings)):
         _warn(warning)

@@ -1,5 +1,5 @@
-"""Define groups of commands. A command is imported on first use; an error becomes one line of text
-and an exit code."""
+"""Define groups of commands. A command is imported when it is first used. An error in a command
+becomes one line of text and an exit code."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ DEBUG = "dpaudit.debug"
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Within the `with` block, collect no garbage: imports and large files make objects that stay,
-    and collections would take a tenth of the time to start a run."""
+    """Within the `with` block, turn off garbage collection. Imports and large files make objects
+    that stay, and collections would take a tenth of the time to start a run."""
     gc.disable()
     try:
         yield
@@ -45,7 +45,7 @@ debug_option = click.option(
 
 
 class SuggestingGroup(click.Group):
-    """A group of commands. Its error for an unknown command suggests the most similar name."""
+    """A group of commands. For an unknown command, the error suggests the most similar command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
@@ -67,7 +67,7 @@ class SuggestingGroup(click.Group):
 
 class RootGroup(SuggestingGroup):
     """The group of all commands of dpaudit. It turns every error into one line and an exit code.
-    `lazy` maps the name of a command to (`module:attribute`, its help in one line)."""
+    `lazy` maps the name of a command to (`module:attribute`, one line of help)."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **extra: Any) -> None:
         super().__init__(*args, **extra)
@@ -138,7 +138,7 @@ class RootGroup(SuggestingGroup):
 
 
 def _help_width(limit: int) -> int:
-    """Return the width of the help text in columns."""
+    """Return the width of a help text, at most `limit`, in columns."""
     # click computes the same number, but imports shutil, which imports three compression modules.
     columns = 0
     with suppress(KeyError, ValueError):
@@ -150,7 +150,8 @@ def _help_width(limit: int) -> int:
 
 
 def guarded(command: Callable[[], Any]) -> int:
-    """Call `command` and return its exit code; for an error, print it and return its exit code."""
+    """Call `command` and return its exit code. If it raises an error, print the error and return
+    the exit code of the error."""
     try:
         code = command()
         with suppress(ValueError):  # the mechanism may have closed standard output
@@ -185,14 +186,14 @@ def exit_code(error: Exception) -> int:
 
 
 def error_line(error: Exception, *, debug: bool) -> str:
-    """Return an error as one line; with `debug`, with its code, as in `error[file-twice]: …`."""
+    """Return an error as one line. With `debug`, the line has the code: `error[file-twice]: …`."""
     head, colon, text = describe_error(error).partition(":")
     return f"{head}[{code_of(error)}]{colon}{text}" if debug else f"{head}{colon}{text}"
 
 
 def describe_error(error: Exception) -> str:
-    """Return an error as one line, which differs for a mistake of the user, a failure of the
-    operating system, and a bug of dpaudit."""
+    """Return an error as one line. The line shows whether it is a mistake of the user, a failure of
+    the operating system, or a bug of dpaudit."""
     if isinstance(error, DpauditError):
         from dpaudit.auditing.options import flag_of
 
@@ -226,7 +227,7 @@ def _is_forbidden(error: Exception) -> bool:
 
 
 def _closed(name: str) -> str:
-    """Describe the first folder on a path that the user may not enter, or else the path itself."""
+    """Describe the first folder on a path that the user may not enter; without one, the path."""
     from pathlib import Path
 
     path = Path(name)
@@ -253,7 +254,7 @@ def print_traceback(error: BaseException) -> None:
 
 
 def _show(error: click.ClickException) -> None:
-    """Print an error of click on one line, with the command that shows help at its end."""
+    """Print an error of click on one line that ends with the command for help."""
     if not isinstance(error, click.UsageError):
         error.show()
         return

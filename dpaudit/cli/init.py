@@ -1,6 +1,6 @@
 """`dpaudit init`: write an audit, a test and a workflow for a mechanism, and run the audit. The
-files are templates, filled in with the flags and with what the signature of the mechanism states;
-FILL_IN stands for every other value."""
+files are templates. Values come from the flags and from the signature of the mechanism; FILL_IN
+stands for every other value."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def _settings(target: str, flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unused_name(target: str) -> str:
-    """Return the attribute of the target, or the target if an audit has this name."""
+    """Return the attribute of the target or, if an audit has this name, the whole target."""
     from dpaudit.config.yaml_files import audit_names
 
     names = audit_names(CONFIG) if CONFIG.exists() else []
@@ -227,7 +227,7 @@ def _unused_name(target: str) -> str:
 def _arguments(
     mechanism: Any, flags: Mapping[str, Any], claim: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the flags, with the arguments and the method that the signatures ask for."""
+    """Return the flags, and the arguments and method that the mechanism's signatures require."""
     settings = dict(flags)
     function = mechanism
     if inspect.isclass(mechanism) or settings.get("factory"):
@@ -250,7 +250,7 @@ def _arguments(
 def _filled(
     function: Any, arguments: Mapping[str, Any], taken: Iterable[Any], claim: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of a call, with the numbers of the claim and FILL_IN."""
+    """Return the arguments of a call. Values come from the claim; unknown ones are FILL_IN."""
     filled = dict(arguments)
     for name, parameter in _parameters(function).items():
         is_claimed = claim.get(name, FILL_IN) != FILL_IN
@@ -269,7 +269,7 @@ def _parameters(function: Any) -> dict[str, inspect.Parameter]:
 
 
 def _checked(settings: Mapping[str, Any]) -> AuditSpec:
-    """Return the audit. Raises the errors that `dpaudit run` would raise for it."""
+    """Return the audit with these settings. Raises the errors that `dpaudit run` would raise."""
     from dpaudit.auditing.engine import check_mechanism
 
     spec = build_spec(settings, here())
@@ -361,7 +361,8 @@ def _keywords(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def in_python(value: Any) -> str:
-    """Return a value of YAML or JSON as Python source, and FILL_IN for what only a file can name.
+    """Return a value of YAML or JSON as Python source. FILL_IN stands for a value, such as a file,
+    that has no Python source.
 
     >>> in_python({"tuple": [0, 1.5]}), in_python("@rows.csv")
     ('(0, 1.5)', 'FILL_IN')
@@ -377,7 +378,7 @@ def in_python(value: Any) -> str:
 
 
 def in_yaml(value: Any) -> str:
-    """Return a value in one line of YAML, which is read back as the same value.
+    """Return a value as one line of YAML that is read as the same value.
 
     >>> in_yaml({"bounds": {"tuple": [0, 1.5]}, "word": "yes: # no"})
     '{bounds: {tuple: [0, 1.5]}, word: "yes: # no"}'
@@ -421,8 +422,8 @@ def _workflow(template: str) -> str:
 
 
 def requirement() -> str:
-    """Return the words with which pip installs this dpaudit: a commit if pip installed it from a
-    public repository, else a version of the package index."""
+    """Return the text with which pip installs this dpaudit. It names a commit if pip installed
+    dpaudit from a public repository, else a version on the package index."""
     distribution = metadata.distribution("dpaudit")
     origin = json.loads(distribution.read_text("direct_url.json") or "{}")
     url = urlsplit(origin.get("url", ""))

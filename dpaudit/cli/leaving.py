@@ -1,9 +1,9 @@
-"""End the process with the exit code of the command, also if the mechanism tries to end it.
+"""End the process with the exit code of the command, even if the mechanism tries to end it.
 
-While a mechanism runs, `os._exit` raises an exception. C's `exit`, and `os._exit` at other times,
-end the process with exit code 3, or that of the command if it has finished. Processes that a
-mechanism forks end as they like. Not handled are the system call `_exit` of native code, a program
-that takes the place of this one (`os.execv`), and a crash of native code.
+While a mechanism runs, `os._exit` raises an exception. C's `exit` (and `os._exit` at other times)
+ends the process with exit code 3 or, if the command has finished, with its exit code. Processes
+that a mechanism forks may end with any code. These ends cannot be prevented: the system call
+`_exit` of native code, a program that replaces this one (`os.execv`), and a crash of native code.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ _handler: Any = None
 
 
 class _Left(BaseException):
-    """Raised when the mechanism calls os._exit. An Exception would count as an output."""
+    """Raised when the mechanism calls os._exit. It is no Exception, which would count as an
+    output."""
 
 
 def begin() -> None:
-    """Let this process, which runs a command, end by `leave` only."""
+    """Make `leave` the only way in which this process, which runs a command, ends."""
     global _process
     _process, os._exit = os.getpid(), _end_early
     # The handler that is registered first is called last.
@@ -48,8 +49,8 @@ def begin() -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process with this exit code, which nothing that the mechanism does can change,
-    without waiting for threads of the mechanism."""
+    """End the process with this exit code, without waiting for threads of the mechanism. Nothing
+    that the mechanism does can change the exit code."""
     global _code
     _code = code
     current = threading.current_thread()
@@ -62,7 +63,7 @@ def leave(code: int) -> NoReturn:
 
 
 def _end() -> None:
-    """End before Python takes the interpreter apart: C would call `_handler` afterwards."""
+    """End the process before Python shuts down: C would call `_handler` afterwards."""
     # Its handler removes semaphores, and comes later where the module was imported before `begin`.
     end_processes = getattr(sys.modules.get("multiprocessing.util"), "_exit_function", None)
     if end_processes is not None:
@@ -72,7 +73,7 @@ def _end() -> None:
 
 
 def _end_early(status: int) -> NoReturn:
-    """Stand for os._exit in the process of a command."""
+    """Take the place of os._exit in the process of a command."""
     if os.getpid() != _process:  # a fork of the mechanism
         _exit(status)
     _fail(f"os._exit({status})")
@@ -95,7 +96,7 @@ def _flush() -> None:
 @contextmanager
 def kept_from_leaving(audit: str = "the mechanism") -> Iterator[None]:
     """Within the `with` block, raise MechanismError if the mechanism calls os._exit. If native code
-    calls `exit`, the message names the audit."""
+    calls `exit`, the process ends, with a message that names the audit."""
     global _audit
     process, statuses, previous_exit = os.getpid(), list[int](), os._exit
 
@@ -125,7 +126,7 @@ def kept_from_leaving(audit: str = "the mechanism") -> Iterator[None]:
 
 
 def _handle_exit_of_c() -> None:
-    """Have C's `exit` end this process with exit code 3 unless the command has finished."""
+    """Make C's `exit` end this process with exit code 3, unless the command has finished."""
     import ctypes  # with NumPy, which imports it, this takes no time
 
     global _handler

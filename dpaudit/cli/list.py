@@ -1,5 +1,5 @@
-"""`dpaudit list`: list definitions, attacks, reports, adjacencies and audits. Values come from the
-tables that the other commands use."""
+"""`dpaudit list`: list definitions, attacks, reports, adjacencies and audits. The lists come from
+the tables that the other commands use."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _summary(item: Any) -> str:
 
 
 def _cut(line: str) -> str:
-    """Return a line cut to the width of the terminal, if the output is one."""
+    """Return a line, cut to the width of the terminal if standard output is a terminal."""
     width = shutil.get_terminal_size().columns
     if width_of(line) <= width or not sys.stdout.isatty():
         return line

@@ -1,5 +1,5 @@
-"""`dpaudit`: start the program, with few imports. Once `main` runs, Ctrl-C prints no traceback, and
-a crash of native code prints the Python code that called it."""
+"""`dpaudit`: start the program, with few imports. Once `main` runs, Ctrl-C prints no traceback. If
+native code crashes, the Python code that called it is printed."""
 
 from __future__ import annotations
 

@@ -27,8 +27,9 @@ _PASTED = (
 
 
 def folded(text: str) -> str:
-    """Return a message with line breaks after at most 80 columns, but never inside a command or
-    another text that the user may copy; unchanged if standard error is not a terminal."""
+    """Return a message with line breaks after at most 80 columns. There is no break inside a
+    command or another text that the user may copy. If standard error is not a terminal, return it
+    unchanged."""
     if not _is_terminal():
         return text
     import textwrap  # only terminals need it

@@ -157,7 +157,7 @@ def _planned(
     *,
     quiet: bool,
 ) -> _AuditPlan:
-    """Run the trial of an audit, of `draws` draws, and return its plan."""
+    """Run a trial of `draws` draws for an audit, and return the plan of the audit."""
     factor, is_optional = excess or _EXCESS, excess is None and rare is not None
     try:
         replace(spec, requirements=Requirements(require_power=factor, require_rare=rare))
@@ -203,8 +203,8 @@ def _rate(reports: Sequence[Progress]) -> float:
 class _Aim:
     """What an audit should refute: the leak in words, and the option that requires the power.
 
-    samples: number of draws, None if no number is known to be enough; `reason` then says why.
-    optional: whether the plan may do without it.
+    samples: number of draws that is enough. None: no number is known, for the `reason`.
+    optional: whether there can be a plan without this aim.
     """
 
     words: str
@@ -226,7 +226,8 @@ class _AuditPlan:
     """The plan of one audit, and its report.
 
     rate: draws per second of the trial.
-    factor, power: the leak to refute, as a multiple of the claimed ε, and the probability.
+    factor: the leak to refute, as a multiple of the claimed ε.
+    power: the probability with which to refute it.
     """
 
     spec: AuditSpec
@@ -238,13 +239,13 @@ class _AuditPlan:
 
     @property
     def reason(self) -> str:
-        """Why there is no plan; empty if there is one."""
+        """Why there is no plan; "" if there is one."""
         required = [aim.reason for aim in self.aims if not aim.optional]
         return next(filter(None, required), "")
 
     @property
     def samples(self) -> int | None:
-        """Number of draws for each pair that is enough for all aims; None without a plan."""
+        """Number of draws for each pair that is enough for all aims. None if there is no plan."""
         numbers = [aim.samples for aim in self.aims if aim.samples is not None]
         return None if self.reason else max(numbers)
 

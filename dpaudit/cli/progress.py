@@ -20,8 +20,8 @@ _BAR = 30
 
 
 class Display:
-    """Base class for displays of an audit's progress, which shows nothing. The first display is
-    `patience` seconds after the start, further ones after `pause` seconds."""
+    """Base class for displays of an audit's progress. It shows nothing. The first display comes
+    `patience` seconds after the start, and each further one `pause` seconds after the last."""
 
     patience = pause = math.inf
 
@@ -44,8 +44,8 @@ class Display:
 
 
 def make_display(spec: AuditSpec, title: str, *, quiet: bool) -> Display:
-    """Return the display of progress on standard error: a progress bar on a terminal, lines in a
-    log, nothing if `quiet`. `title` has the name of the audit, and in a batch its number."""
+    """Return the display of an audit's progress: a progress bar on a terminal, lines in a log,
+    nothing if `quiet`. `title` has the name of the audit and, in a batch, its number."""
     if quiet:
         return Display(spec, title)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
@@ -63,7 +63,7 @@ class _LogDisplay(Display):
 
 
 class _Live(Display):
-    """Shows a progress bar with a line of numbers on a terminal; removes both at the end."""
+    """Shows a progress bar with a line of numbers on a terminal. Both are removed at the end."""
 
     # Seconds before the bar appears. Most audits that find a violation end sooner; they then need
     # not import the package rich.
@@ -114,8 +114,8 @@ class _Live(Display):
 
 
 def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
-    """Return the progress of an audit as text: draws, speed, betting wealth and the wealth needed
-    to refute the claim, lower bound for ε and, with `with_share`, time left."""
+    """Return the progress of an audit as text: draws, speed, betting wealth, the wealth needed to
+    refute the claim, the lower bound for ε and, with `with_share`, the time left."""
     of = f" of {progress.budget:,}" if progress.budget else ""
     needed = progress.needed or 1 / (BETTING_SHARE * spec.alpha)
     reached = numbers.at_least(progress.wealth, digits=2)

@@ -1,4 +1,5 @@
-"""`dpaudit report`: check the numbers in a file of results, show reports, and repeat its audits."""
+"""`dpaudit report`: check the numbers in a file of results, show its reports, and repeat its
+audits."""
 
 from __future__ import annotations
 
@@ -96,7 +97,7 @@ def report(
 
 
 def _summary(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
-    """Say which numbers were checked, and what no check of a file can prove."""
+    """Return a text: which numbers were checked, and what no check of a file can prove."""
     if not ended:
         subject = "the audit" if errors == 1 else "every audit"
         return f"There was nothing to recheck: {subject} ended with an ERROR."
@@ -122,9 +123,9 @@ def _summary(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
 
 
 def read_results(file: Path) -> Document:
-    """Return the results in `file`, and how many results its run planned. Raises UsageError if the
-    file cannot be read, and ContradictoryFile if its numbers contradict each other, which shows
-    that the file was changed."""
+    """Return the results in `file`, and the number of results that its run planned. Raises
+    UsageError if the file cannot be read. Raises ContradictoryFile if the numbers contradict each
+    other, which shows that the file was changed."""
     if file == Path("-") and sys.stdin is None:
         raise UsageError(
             "standard input is closed; name a file of results, or pipe one", code="file-unreadable"
@@ -187,9 +188,9 @@ _SPEED = re.compile(r"\d[\d.,e+-]* (?:s|seconds|draws/s|draws per second)\b")
 
 
 def differences(results: Sequence[AuditResult], planned: int, *, quiet: bool) -> list[str]:
-    """Make audits again by their commands, and return a sentence for each difference; audits that
-    ended with an error are left out. Raises UsageError if an audit cannot be repeated, or if its
-    repetition would prove nothing."""
+    """Repeat audits by their commands, and return a sentence for each difference between the old
+    and the new results. Audits that ended with an error are left out. Raises UsageError if an audit
+    cannot be repeated, or if a repetition would prove nothing."""
     specs = {
         index: _spec(result)
         for index, result in enumerate(results)
@@ -215,7 +216,7 @@ def differences(results: Sequence[AuditResult], planned: int, *, quiet: bool) ->
 
 
 def _spec(recorded: AuditResult) -> AuditSpec:
-    """Return the audit that the recorded command makes."""
+    """Return the audit that the command in a result makes."""
     reason = _reason(recorded)
     if reason is None:
         try:
@@ -245,7 +246,7 @@ def _requested(words: list[str], name: str) -> AuditSpec:
 
 
 def _reason(recorded: AuditResult) -> str | None:
-    """Return why an audit cannot be repeated, or its repetition proves nothing; else None."""
+    """Return why an audit cannot be repeated, or why its repetition proves nothing; else None."""
     if recorded.command is None or isinstance(recorded.ending, Recorded | CanaryGuesses):
         return "the file has no command that makes its draws"
     if not all(certificate.reproducible for certificate in recorded.certificates):
@@ -258,7 +259,7 @@ def _reason(recorded: AuditResult) -> str | None:
 
 
 def _differences(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
-    """Yield the first difference in each field of two results of the same audit."""
+    """Yield the first difference in each field between two results of the same audit."""
     recorded_fields, repeated_fields = _comparable(recorded), _comparable(again)
     for name in recorded_fields:
         for path, *values in _compared(name, name, recorded_fields[name], repeated_fields[name]):

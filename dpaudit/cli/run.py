@@ -117,7 +117,7 @@ def _targets(ctx: click.Context, settings: dict[str, Any], project: Project) -> 
 
 
 def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
-    """Return the number of failed audits after which the run stops; None stands for no limit."""
+    """Return the number of failed audits after which the run stops; None means no limit."""
     OPTIONS["maxfail"].read(maxfail)
     if exitfirst and maxfail not in (None, 1):
         raise UsageError(
@@ -143,8 +143,8 @@ def finished(
     results: Results,
     most: int | None = None,
 ) -> int:
-    """Print and save each result when its audit has ended, and return the exit code of the run. The
-    run stops after `most` failed audits; None: no limit."""
+    """Print and save the result of each audit when the audit has ended. Return the exit code of the
+    run. The run stops after `most` failed audits; None means no limit."""
     interim_results: list[AuditResult] = []
     codes: list[int] = []
     try:
@@ -196,7 +196,7 @@ def finished(
 
 
 def _show(printer: Printer, result: AuditResult) -> None:
-    """Print a result. The signal that interrupted an audit may say that the terminal was closed."""
+    """Print a result. After a signal, ignore errors of writing: the terminal may be closed."""
     is_interrupted = isinstance(result.ending, Interrupted)
     with suppress(*((BrokenPipeError, OutputError) if is_interrupted else ())):
         printer.show(result)
@@ -205,7 +205,7 @@ def _show(printer: Printer, result: AuditResult) -> None:
 def _final(
     interim_results: Sequence[AuditResult], planned: int, results: Results
 ) -> list[AuditResult]:
-    """Return the results, settled by Holm's procedure if all audits have ended, and store them."""
+    """Store and return the results, settled by Holm's procedure if all audits have ended."""
     if len(interim_results) < planned:
         return list(interim_results)
     final = settled(interim_results)
@@ -260,7 +260,8 @@ def _requested(
 
 
 def audits_of(ctx: click.Context) -> list[AuditSpec]:
-    """Return the audits that a command line asks for; it names a mechanism or files."""
+    """Return the audits that a command line asks for. The command line names a mechanism or
+    files."""
     settings, project = given_settings(ctx, ctx.params), here()
     targets, familywise = _targets(ctx, settings, project), ctx.params.get("familywise", False)
     requested = _requested(ctx, targets, settings, project, familywise=familywise)
@@ -268,7 +269,8 @@ def audits_of(ctx: click.Context) -> list[AuditSpec]:
 
 
 def with_file(spec: AuditSpec, path: Path | str) -> AuditSpec:
-    """Return an audit with its file in its name, which another file has too."""
+    """Return an audit with its file in its name, to tell it from an audit of that name in another
+    file."""
     name, request = f"{path}: {spec.name}", spec.origin.request
     if request is not None:
         request = {**request, "settings": {**request["settings"], "name": name}}
@@ -356,9 +358,9 @@ def journaled(
     seed: int | None,
     project: Project,
 ) -> list[AuditSpec]:
-    """Return the audits, set up to write and resume journals as --journal or the project asks; a
-    folder of the project for journals implies that they are resumed. Raises UsageError if a journal
-    belongs to another audit."""
+    """Return the audits, set up to write journals and to continue from them. --journal or the
+    project gives the folder of the journals; with the folder of the project, audits always continue
+    from their journals. Raises UsageError if a journal belongs to another audit."""
     if journal is None and project.journal is not None:
         journal, resume = project.journal, True
     if journal is None and not resume:
@@ -400,7 +402,7 @@ def _with_nights(
 
 
 def forget(specs: Sequence[AuditSpec]) -> None:
-    """Remove the journals of a completed run, so that the next run makes new draws."""
+    """Remove the journals of a run that has ended, so that the next run makes new draws."""
     for spec in specs:
         if spec.journaling.journal is not None:
             from dpaudit.auditing.journal import remove
@@ -409,7 +411,7 @@ def forget(specs: Sequence[AuditSpec]) -> None:
 
 
 def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec]:
-    """Return the audits that the value of -k (x, not x or =x) selects; None selects all."""
+    """Return the audits that the value of -k selects: x, `not x` or `=x`. None selects all."""
     if pattern is None:
         return list(specs)
     if pattern.startswith("="):
@@ -426,5 +428,5 @@ def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec
 
 
 def _names(spec: AuditSpec) -> tuple[str, ...]:
-    """Return the name of an audit, and the name as printed commands spell it; -k accepts both."""
+    """Return the name of an audit, and the same name as printed in commands; -k accepts both."""
     return spec.name, unglued(pasted(f"-k {spec.name}")).removeprefix("-k ")

@@ -26,8 +26,8 @@ _MAX_SUMMARY_BYTES = 2**20
 
 
 class Destination(NamedTuple):
-    """A report format and the file to write it to. If dpaudit chose the file, and not the user, the
-    report `is_added` at its end, and errors are ignored."""
+    """A report format and the file to write the report to. If `is_added`, dpaudit chose the file,
+    and not the user: the report is then added at the end of the file, and errors are ignored."""
 
     format: Format
     file: str
@@ -40,8 +40,8 @@ def destinations(
     inputs: Iterable[str | Path],
     formats: Collection[str] = FORMATS,
 ) -> list[Destination]:
-    """Return the destinations of results in one of `formats`. Raises UsageError for a file that
-    cannot be written, or is one of `inputs`, before any audit runs."""
+    """Return the destinations that the values of --json and --report name, each in one of
+    `formats`. Raises UsageError for a file that cannot be written, or that is one of `inputs`."""
     outputs = [parse_report(text, formats) for text in reports]
     outputs += [] if json is None else [(FORMATS["json"], json)]
     inputs, destinations = set(inputs), list[Destination]()
@@ -70,14 +70,14 @@ def destinations(
 
 
 def _is_same(first: str, second: str) -> bool:
-    """Return whether two paths lead to the same file, for example by a symbolic link."""
+    """Return whether two paths lead to the same file, perhaps through a symbolic link."""
     return first == second or (
         STDOUT not in (first, second) and Path(first).resolve() == Path(second).resolve()
     )
 
 
 def _summary() -> list[Destination]:
-    """Return the step summary of GitHub Actions as a destination, if the program runs there."""
+    """Return [the step summary of GitHub Actions] if the program runs there, else []."""
     file = os.environ.get(_SUMMARY)
     if not file:
         return []
@@ -88,8 +88,7 @@ class Results:
     """The results of a run, and their destinations: files, or standard output (`-`)."""
 
     def __init__(self, to: Iterable[Destination], stdout: TextIO, planned: int = 1) -> None:
-        """Begin with empty reports of a run of `planned` audits; `stdout` is the standard
-        output."""
+        """Begin with empty reports of a run of `planned` audits."""
         self._entries: dict[Destination, list[Any]] = {destination: [] for destination in to}
         self._planned = planned
         # Names of audits that were not run because the run stopped early.
@@ -98,8 +97,8 @@ class Results:
 
     @property
     def beside(self) -> TextIO:
-        """Return the stream for the text report: standard error if another report goes to standard
-        output, else standard output."""
+        """Return the stream for the text report: standard output or, if another report goes to
+        standard output, standard error."""
         return sys.stderr if any(to.file == STDOUT for to in self._entries) else self._stdout
 
     def add(self, result: AuditResult) -> None:
@@ -113,7 +112,8 @@ class Results:
             entries[place] = to.format.entry(result)
 
     def keep(self) -> None:
-        """Save the results so far in files: a crash of the next audit may end this process."""
+        """Save the results so far in files, since a crash in the next audit may end this
+        process."""
         for to, entries in self._entries.items():
             if to.is_added or to.file == STDOUT:
                 continue
@@ -121,8 +121,8 @@ class Results:
                 write_whole(Path(to.file), self._text(to, entries), lasting=False)
 
     def finish(self) -> None:
-        """Write all results, even if there are none: a file of an earlier run would otherwise look
-        like the file of this run. Raises UsageError if a file cannot be written."""
+        """Write all results. Without results, write empty reports, since a file of an earlier run
+        could be taken for the file of this run. Raises UsageError if a file cannot be written."""
         for to, entries in self._entries.items():
             text = self._text(to, entries)
             if to.is_added:
@@ -140,7 +140,7 @@ class Results:
 
 
 def record_place(file: str | None) -> str | None:
-    """Return the value of --json with an absolute path, since a mechanism may change the working
+    """Return the value of --json as an absolute path, since a mechanism may change the working
     directory. Raises UsageError if the file cannot be written."""
     if file is None or file == STDOUT:
         return file
@@ -151,8 +151,8 @@ def record_place(file: str | None) -> str | None:
 def show_and_save(
     report: str, record: Callable[[], str], place: str | None, stdout: TextIO
 ) -> None:
-    """Print a report, and write its record as JSON to the place that `record_place` returned. If
-    the record goes to standard output, the report goes to standard error."""
+    """Print a report, and write a record as JSON to `place`, the result of `record_place`. If the
+    record goes to standard output, the report goes to standard error."""
     if place is not None and place != STDOUT:
         write_whole(Path(place), record())
     is_shown = place == STDOUT
@@ -200,8 +200,8 @@ def write_outputs(
 
 
 def add_at_end(path: Path, text: str) -> None:
-    """Append a text to the file at `path`. Do nothing if the file cannot be written or would reach
-    `_MAX_SUMMARY_BYTES` bytes, the limit of GitHub Actions."""
+    """Append a text to the file at `path`. Do nothing if the file cannot be written, or if it would
+    reach the limit of GitHub Actions, `_MAX_SUMMARY_BYTES` bytes."""
     content = _bytes(text)
     with suppress(OSError):
         old_content = path.read_bytes() if path.exists() else b""
@@ -213,14 +213,14 @@ def add_at_end(path: Path, text: str) -> None:
 
 
 def _bytes(text: str) -> bytes:
-    """Return a text in UTF-8, with escapes for characters that it cannot encode."""
+    """Return a text in UTF-8, with escapes for characters that UTF-8 cannot encode."""
     return text.encode(errors="backslashreplace")
 
 
 def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
-    """Raise UsageError if no file can be written at `path`, or if it would replace one of the files
-    `inputs`. A path as the user typed it may end with a slash, which means a folder, and which a
-    pathlib.Path would drop."""
+    """Raise UsageError if no file can be written at `path`, or if the file would replace one of the
+    files `inputs`. Pass a path of the user as the text that was typed: a slash at its end means a
+    folder, and a pathlib.Path would drop it."""
     if str(path).endswith(("/", os.sep)):
         example = Path(path) / "results.json"
         raise UsageError(
@@ -274,10 +274,10 @@ def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
 
 
 def write_whole(path: Path, content: str | bytes, *, lasting: bool = True) -> None:
-    """Replace a file atomically: readers see either the old content or the new content. `lasting`
-    waits until the content is on the disk.
+    """Replace a file atomically: readers see either the old content or the new content. With
+    `lasting`, wait until the content is on the disk.
 
-    Raises DpauditError if the file cannot be written. It is not a UsageError: `check_writable` has
+    Raises DpauditError if the file cannot be written. This is no UsageError: `check_writable` has
     refused mistakes of the user, such as a missing folder, before the run.
     """
     with _writing(path, DpauditError):
@@ -295,7 +295,7 @@ def write_whole(path: Path, content: str | bytes, *, lasting: bool = True) -> No
 
 
 def write_together(texts: Mapping[Path, bytes]) -> None:
-    """Write several files, or change none if one cannot be written: all contents are on the disk
+    """Write several files. If one cannot be written, change none: all contents are on the disk
     before the first file is replaced."""
     folders: list[Path] = []
     temporary: dict[Path, Path] = {}

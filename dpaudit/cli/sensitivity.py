@@ -129,7 +129,7 @@ def sensitivity(
 
 
 def _claimed(text: str) -> Fraction | float:
-    """Return the claimed sensitivity as a number. The text may be a fraction such as 1/3."""
+    """Return the claimed sensitivity as a number. The text may be a fraction, such as 1/3."""
     try:
         return Fraction(text.replace("_", "")) if "/" in text else float(text)
     except (ValueError, ZeroDivisionError):

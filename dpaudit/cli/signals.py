@@ -1,4 +1,4 @@
-"""Turn signals and deadlines into exceptions that end a command in order."""
+"""Turn signals and deadlines into exceptions, which end a command in order."""
 
 from __future__ import annotations
 
@@ -32,21 +32,22 @@ class EndRequested(StopAudit):
 
 
 class Requests:
-    """Handles the signals that ask the program to end. `number` is the first of them, or None."""
+    """Handles the signals that ask the program to end. `number` is the first such signal, or
+    None."""
 
     def __init__(self) -> None:
         self.number: int | None = None
         self._since = 0.0
 
     def check(self) -> None:
-        """Raise EndRequested if a signal has arrived. A bare `except:` of the mechanism may have
-        caught the exception that the handler raised."""
+        """Raise EndRequested if a signal has arrived. The handler has raised it before, but a bare
+        `except:` of the mechanism may have caught it."""
         if self.number is not None:
             raise EndRequested(self.number)
 
     def explain(self, error: BaseException) -> bool:
-        """Return whether a signal may have caused `error`: EndRequested, or KeyboardInterrupt if
-        the mechanism has replaced the handler of Ctrl-C."""
+        """Return whether a signal may have caused `error`. True for EndRequested and, if the
+        mechanism has replaced the handler of Ctrl-C, for KeyboardInterrupt."""
         is_replaced = signal.getsignal(signal.SIGINT) not in (self.handle, signal.SIG_IGN)
         is_ctrl_c = isinstance(error, KeyboardInterrupt) and is_replaced
         return self.number is not None or isinstance(error, EndRequested) or is_ctrl_c
@@ -66,8 +67,8 @@ class Requests:
 @contextmanager
 def heeded() -> Iterator[Requests]:
     """Within the `with` block, handle Ctrl-C, SIGTERM and SIGHUP by the `Requests` that is yielded.
-    A signal that the process was started to ignore, for example by nohup, stays ignored. Outside of
-    the main thread, in which Python runs its handlers, no signal is handled."""
+    A signal that was ignored when the process started, for example by nohup, stays ignored. Outside
+    of the main thread, in which Python runs its handlers, no signal is handled."""
     requests = Requests()
     is_main = threading.current_thread() is threading.main_thread()
     handlers = {number: signal.getsignal(number) for number in REQUESTS if is_main}
@@ -84,9 +85,9 @@ def heeded() -> Iterator[Requests]:
 
 @contextmanager
 def over_after(seconds: float, end: Callable[[FrameType | None], None]) -> Iterator[None]:
-    """Within the `with` block, call `end(frame)` after `seconds`, and again every half second. An
-    exception of `end` interrupts the running code, whose frame it gets. Without SIGALRM, as on
-    Windows, and outside of the main thread, `end` is not called."""
+    """Within the `with` block, call `end(frame)` after `seconds`, and again every half second.
+    `frame` is that of the running code, which an exception of `end` interrupts. Without SIGALRM, as
+    on Windows, and outside of the main thread, `end` is not called."""
     if not hasattr(signal, "setitimer") or threading.current_thread() != threading.main_thread():
         yield
         return

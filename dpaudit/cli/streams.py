@@ -1,6 +1,6 @@
-"""Manage the standard streams: results go to standard output, messages and the output of mechanisms
-to standard error. If standard output cannot be written, the program ends with an error message, or,
-for a broken pipe, with an exit code alone."""
+"""Manage the standard streams. Results go to standard output; messages and the output of mechanisms
+go to standard error. If standard output cannot be written, the program ends with an error message
+or, for a broken pipe, with an exit code alone."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ class OutputError(DpauditError):
 
 
 class _Output(io.FileIO):
-    """Standard output. Errors of writing become OutputError; a broken pipe stays
-    BrokenPipeError."""
+    """Standard output. An error of writing is raised as OutputError, except for BrokenPipeError."""
 
     def write(self, data: Any) -> int:
         try:
@@ -40,7 +39,8 @@ class _Output(io.FileIO):
 
 
 class _Messages(io.FileIO):
-    """Standard error. Drops text that cannot be written, which must not change the verdict."""
+    """Standard error. A text that cannot be written is dropped, since it must not change the
+    verdict."""
 
     def write(self, data: Any) -> int:
         with suppress(OSError):
@@ -50,7 +50,7 @@ class _Messages(io.FileIO):
 
 
 class _Ascii(io.TextIOWrapper):
-    """A stream in ASCII. Under this name, click would replace it by one with UTF-8."""
+    """A stream in ASCII. Its class has a name for which click does not replace it by UTF-8."""
 
     encoding = "dpaudit-ascii"
 
@@ -61,8 +61,8 @@ _messages = 2
 
 
 def prepare() -> None:
-    """Replace sys.stdout by a stream that raises OutputError for an error of writing, and
-    sys.stderr by a stream that drops text that cannot be written."""
+    """Replace sys.stdout by a stream that raises OutputError if writing fails, and sys.stderr by a
+    stream that drops text that cannot be written."""
     sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout, line_buffering=False)
     global _messages
     _messages = os.dup(2)
@@ -84,14 +84,15 @@ def check_open() -> None:
 
 
 def abandon_output() -> None:
-    """Drop output that could not be written, which Python would otherwise try again at its exit."""
+    """Drop output that could not be written. Otherwise Python would try to write it again at
+    exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """At the end of the `with` block, restore the standard streams."""
+    """Restore the standard streams at the end of the `with` block."""
     stdout, stderr = sys.stdout, sys.stderr
     try:
         yield
@@ -102,7 +103,8 @@ def kept() -> Iterator[None]:
 @contextmanager
 def set_apart() -> Iterator[TextIO]:
     """Yield a stream that writes results to standard output. Within the `with` block, everything
-    else that this process or its children print there goes to standard error, each line once."""
+    else that this process or its children print to standard output goes to standard error, each
+    line once."""
     stdout = sys.stdout
     try:
         number = stdout.fileno()

@@ -58,7 +58,8 @@ _MAX_CHARACTERS = 4096
 
 
 def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> AuditSpec:
-    """Return the audit for settings from the command line and the project. Raises UsageError."""
+    """Return the audit with the settings of the command line and of the project. Raises
+    UsageError."""
     locate = project.locating(settings, lambda path: "")
     flags = set(OPTIONS) - project.inherited(settings)
     if "search" in flags:
@@ -67,9 +68,10 @@ def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> Au
 
 
 def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return (claim, grouped) for the settings of a claim, such as `{"epsilon": 1}`. If the inputs
-    may differ in several records, the claim is derived from `grouped`: the claim for one record and
-    the number of records. Raises the exceptions of the claims' constructors."""
+    """Return the claim for the settings of a claim, such as `{"epsilon": 1}`, and its `Grouped`. If
+    the inputs may differ in several records, the claim is derived from `Grouped`, which has the
+    claim for one record and the number of records; else `Grouped` is None. Raises the exceptions of
+    the claims' constructors."""
     with reported(lambda path: "", OPTIONS):
         return _claims({"claim": dict(parameters)}, None)
 
@@ -77,15 +79,16 @@ def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped |
 def located_spec(
     settings: Settings, locate: Locate, base: Folder = None, flags: Collection[str] = ()
 ) -> AuditSpec:
-    """Return the audit that settings, with all defaults filled in, describe."""
+    """Return the audit that `settings`, with all defaults filled in, describe. Raises a
+    DpauditError whose message begins with the place of the wrong setting."""
     with reported(locate, flags):
         spec = placed_spec(settings, base)
     return replace(spec, origin=replace(spec.origin, flags=frozenset({*flags, *OF_THE_RUN})))
 
 
 def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
-    """Return the audit that settings, with all defaults filled in, describe. Raises PlacedError,
-    which contains the path of the wrong setting instead of its place."""
+    """Return the audit that `settings`, with all defaults filled in, describe. Raises a
+    PlacedError, which contains the path of the wrong setting."""
     check_audit_keys(settings)
     values = _without_nulls(settings)
     if not str(values.get("name", "audit")).strip():
@@ -100,7 +103,7 @@ def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
 
 
 def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:
-    """Return the settings as a result stores them; None if JSON cannot hold them without loss."""
+    """Return the settings as a result stores them; None if JSON cannot represent them exactly."""
     plain = {
         key: value for key, value in _without_nulls(settings).items() if key not in _NOT_REPEATED
     }
@@ -112,7 +115,7 @@ def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None
 
 
 def _without_nulls(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings without null values, except d1 and d2: a dataset may be null."""
+    """Return the settings that are not null, and d1 and d2: a dataset may be null."""
     return {
         key: value for key, value in settings.items() if value is not None or key in ("d1", "d2")
     }
@@ -169,7 +172,7 @@ def _name(target: AnyTarget) -> str:
 
 
 def _claims(settings: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return (claim to audit, its `Grouped`), as `build_claims` does."""
+    """Return the claim to audit and its `Grouped`, as `build_claims` does."""
     if "claim" not in settings:
         raise missing((), "the audit has no claim; give e.g. claim: {epsilon: 1}")
     parameters = dict(settings["claim"])
@@ -186,7 +189,7 @@ def _claims(settings: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | N
 def _library_claim(
     settings: Settings, target: AnyTarget, pairs: Sequence[NeighbouringPair], base: Folder
 ) -> tuple[PrivacyClaim, ClaimSource]:
-    """Return the claim that the library of the mechanism makes, and its source."""
+    """Return the claim that the library of the mechanism makes, and the call that gave it."""
     parameters = dict(settings["claim"])
     source = parameters.pop("from")
     with about("claim"):
@@ -286,7 +289,7 @@ def _pairs(settings: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
 def _with_unique_labels(
     pairs: Sequence[NeighbouringPair], named: Sequence[bool]
 ) -> Iterator[NeighbouringPair]:
-    """Yield the pairs. If unnamed pairs share a label, each gets its number: `pair 2: …`."""
+    """Yield the pairs. If unnamed pairs have the same label, add their numbers: `pair 2: …`."""
     often = Counter(pair.label for pair in pairs)
     for number, (pair, has_name) in enumerate(zip(pairs, named, strict=True), 1):
         is_alone = has_name or often[pair.label] == 1
@@ -318,8 +321,9 @@ def _pair(entry: Settings, settings: Settings, base: Folder, path: Path) -> Neig
 
 
 def named_files(settings: Any, base: pathlib.Path | None = None) -> tuple[pathlib.Path, ...]:
-    """Return the existing files that settings name in import paths, as `@file`, and as programs and
-    their arguments. Callers use them to avoid overwriting a file of the user with a result."""
+    """Return the existing files that settings name: in import paths, as `@file`, and as programs
+    and arguments of programs. Callers use them to avoid overwriting a file of the user with a
+    result."""
     names = dict.fromkeys(name for text in _texts(settings) for name in _names(text))
     files = dict.fromkeys(file for name in names for file in _files(name, base))
     return tuple(file for file in files if os.path.isfile(file))  # noqa: PTH113  # never raises

@@ -1,4 +1,5 @@
-"""Errors that contain the path of a wrong setting, and errors that name its place instead."""
+"""Define errors that contain the path of a wrong setting, and turn them into errors that name its
+place."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ Locate = Callable[[Path], str]
 
 
 class PlacedError(Exception):
-    """An error of the user, with the path of the wrong value. `reported` raises the contained error
-    instead, with the place in front of its message."""
+    """An error of the user, with the path of the wrong value. `reported` replaces it by the error
+    that it contains, with the place in front of the message."""
 
     def __init__(self, path: Path, error: DpauditError) -> None:
         super().__init__(str(error))
@@ -31,18 +32,18 @@ def problem(path: Path, *parts: str, code: str) -> PlacedError:
 
 
 def conflict(path: Path, *parts: str) -> PlacedError:
-    """Return the error for an option that may not be given together with another option."""
+    """Return the error for an option that may not be combined with another option."""
     return problem(path, *parts, code="options-conflict")
 
 
 def missing(path: Path, why: str) -> PlacedError:
-    """Return the error for a required option that is missing in the mapping at the path."""
+    """Return the error for a required option that is missing in the mapping at `path`."""
     return problem(path, why, code="option-missing")
 
 
 def refusal(path: Path, why: str, code: str = "option-invalid") -> PlacedError:
-    """Return a PlacedError that contains a ConfigurationError. Its message is the last key of the
-    path followed by `why`, such as `samples=-1 must be above 0`."""
+    """Return a PlacedError for a wrong value. Its message is the last key of the path followed by
+    `why`, such as `samples=-1 must be above 0`."""
     return problem(path, Name(path[-1]), why, code=code)
 
 
@@ -57,8 +58,8 @@ def about(*path: str | int) -> Iterator[None]:
 
 @contextmanager
 def reported(locate: Locate, flags: Collection[str] = ()) -> Iterator[None]:
-    """Inside the context, replace a PlacedError by the error that it contains, with its place in
-    front of the message, which writes options in `flags` as flags, such as --samples."""
+    """Inside the context, replace a PlacedError by the error that it contains, with the place in
+    front of the message. The message writes the options in `flags` as flags, such as --samples."""
     try:
         yield
     except PlacedError as placed:

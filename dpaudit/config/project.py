@@ -1,5 +1,5 @@
-"""The table `[tool.dpaudit]` in pyproject.toml. pytest imports this module at every start. So, to
-save time, it imports only the standard library and `dpaudit.errors`."""
+"""The table `[tool.dpaudit]` in pyproject.toml. pytest imports this module at every start; to save
+time, it imports only the standard library and `dpaudit.errors`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The table `[tool.dpaudit]` of a project, in the pyproject.toml `file`, if any.
+    """The table `[tool.dpaudit]` of a project. `file` is its pyproject.toml, if any.
 
     journal: folder for journals; None if the table names none.
     audits: configuration files that `dpaudit run` runs if the command line names none.
@@ -49,7 +49,8 @@ class Project:
     audits: tuple[Path, ...] = ()
 
     def inherited(self, settings: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> set[str]:
-        """Return the keys whose values an audit with the given settings takes from the project."""
+        """Return the keys in `keys` whose values an audit with these settings takes from the
+        project."""
         names = {key for key in self.settings if key in keys and settings.get(key) is None}
         if settings.get("time") is not None:
             names.discard("samples")
@@ -58,14 +59,15 @@ class Project:
     def beneath(
         self, settings: Mapping[str, Any], keys: Collection[str] = SETTINGS
     ) -> dict[str, Any]:
-        """Return the given settings of an audit, and those that it inherits from the project."""
+        """Return the settings of an audit together with those that it takes from the project."""
         return {**settings, **{key: self.settings[key] for key in self.inherited(settings, keys)}}
 
     def locating(
         self, settings: Mapping[str, Any], locate: Callable[[Any], str]
     ) -> Callable[[Any], str]:
-        """Return a function from a path to its place: pyproject.toml for a setting that an audit
-        with the given settings inherits, else the result of `locate`."""
+        """Return a function that maps a path to its place. The place is in pyproject.toml for a
+        setting that an audit with these settings takes from the project; else it is
+        `locate(path)`."""
         inherited = self.inherited(settings)
         return lambda path: f"{self.file}: " if {*path[:1]} & inherited else locate(path)
 
@@ -98,9 +100,9 @@ NO_PROJECT = Project()
 
 
 def project_of(folder: Path) -> Project:
-    """Return the project of the nearest pyproject.toml with the table, in `folder` or in the
-    folders above it, else `NO_PROJECT`. Raises ConfigurationError if the file is not valid TOML, or
-    if the table has an unknown key or a wrong value."""
+    """Return the project of the nearest pyproject.toml with the table, in `folder` or a folder
+    above it. Return `NO_PROJECT` if there is none. Raises ConfigurationError if the file is not
+    valid TOML, or if the table has an unknown key or a wrong value."""
     for parent in (folder, *folder.parents):
         file = parent / "pyproject.toml"
         table = _table(file)

@@ -44,7 +44,7 @@ _defined = partial(
 
 
 def _optional(option: Option, kind: Any) -> tuple[str, Any, Any]:
-    """Return (name, type, default) of a field of a msgspec struct for an optional setting."""
+    """Return (name, type, default) of the field for an optional setting in a msgspec struct."""
     name = f"{option.name}_" if iskeyword(option.name) else option.name
     return name, Annotated[kind | UnsetType, Meta(description=option.must)], UNSET
 
@@ -92,7 +92,8 @@ def schema() -> dict[str, Any]:
 
 
 def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
-    """Raise a PlacedError for the first unknown or misplaced key in settings at a path."""
+    """Raise a PlacedError for the first key of the settings at `path` that is unknown or
+    misplaced."""
     for key, value in settings.items():
         location = _proper_place(key, value)
         if location:
@@ -110,7 +111,7 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
 
 
 def _proper_place(key: str, value: Any) -> str:
-    """Return where a misplaced key belongs, such as `in claim: {epsilon: 1}`; else ""."""
+    """Return where a misplaced key should be, such as `in claim: {epsilon: 1}`; "" if unknown."""
     if key in CLAIM_KEYS:
         written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
         return f"in claim: {{{key}: {written}}}"
@@ -126,7 +127,8 @@ def _misplaced(path: Path, why: str) -> PlacedError:
 
 
 def check_keys(keys: Iterable[Any], known: Iterable[str], path: Path = ()) -> None:
-    """Raise a PlacedError for the first given key, of the mapping at a path, that is not known."""
+    """Raise a PlacedError for the first of `keys`, which are those of the mapping at `path`, that
+    is not in `known`."""
     for error in unknown_keys(keys, known, path):
         raise error
 
@@ -134,7 +136,8 @@ def check_keys(keys: Iterable[Any], known: Iterable[str], path: Path = ()) -> No
 def unknown_keys(
     keys: Iterable[Any], known: Iterable[str], path: Path = ()
 ) -> Iterator[PlacedError]:
-    """Yield an error for each given key, of the mapping at a path, that is not known."""
+    """Yield an error for each of `keys`, which are those of the mapping at `path`, that is not in
+    `known`."""
     known = list(known)
     for key in keys:
         if key not in known:
@@ -146,7 +149,8 @@ def unknown_keys(
 
 
 def decoded(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings, decoded key by key. Raises PlacedError for the first wrong value."""
+    """Return the settings with each value converted to its type. Raises PlacedError for the first
+    value of a wrong type."""
     return {key: _decoded(key, value) for key, value in settings.items()}
 
 
@@ -168,7 +172,7 @@ _STEP = re.compile(r"\[(\d+)\]|\.(\w+)")
 
 
 def _wrong(key: str, value: Any, message: str) -> PlacedError:
-    """Return the error for a value of a wrong type, with the path that msgspec names."""
+    """Return the error for a value of a wrong type. msgspec's message contains the path."""
     why, _, path = message.partition(" - at `$")
     steps = [int(index) if index else name for index, name in _STEP.findall(path)]
     for step in steps:

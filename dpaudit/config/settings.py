@@ -1,8 +1,7 @@
-"""Expand the entries of a configuration file to the settings of each audit, with defaults filled
-in.
+"""Expand the entries of a configuration file to the settings of each audit, with all defaults.
 
 In an entry with a matrix, `${name}` stands for a value in the list `name` of the matrix. A claim
-with the key `curve` becomes two audits, one of the claim without this key and one of the curve.
+with the key `curve` becomes two audits: one of the claim without this key, and one of the curve.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ Values = Mapping[str, Any]
 
 
 def expanded_settings(content: Mapping[str, Any], index: int) -> Iterator[dict[str, Any]]:
-    """Yield the settings, with defaults, of each audit that the entry with this index of the
-    document describes. Raises PlacedError."""
+    """Yield the settings, with all defaults, of each audit that an entry describes. `index` is the
+    position of the entry in the list `audits` of the document `content`. Raises PlacedError."""
     audit = content["audits"][index]
     settings = {**_without_displaced(content.get("defaults") or {}, audit), **audit}
     yield from expand(settings, default_name(settings))
@@ -77,7 +76,8 @@ def overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dic
 
 
 def default_name(settings: Mapping[str, Any]) -> str:
-    """Return the name of an audit: its setting `name`, or else the name of its mechanism."""
+    """Return the name of an audit: its setting `name` or, without one, the name of its
+    mechanism."""
     composed = settings.get("compose")
     entries = composed if isinstance(composed, list) else [settings]
     name = settings.get("name")
@@ -93,10 +93,11 @@ def _entry_name(entry: Any) -> str:
 
 
 def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the settings of one audit or, if its claim has the key `curve`, of two: of the claim
-    without this key, and of its value as a claim, such as `{gaussian: {sigma: 3.75}}`.
+    """Yield the settings of one audit or, if the claim has the key `curve`, of two audits: one of
+    the claim without this key, and one whose claim is the curve, such as `{gaussian: {sigma:
+    3.75}}`.
 
-    They are separate audits since draws that refute a wrong curve often do not refute the point (ε,
+    The audits are separate since draws that refute a wrong curve often do not refute the point (ε,
     δ) of the claim, and vice versa.
     """
     claim = settings.get("claim")
@@ -153,9 +154,9 @@ def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def substitute(value: Any, values: Values, path: Path = ()) -> Any:
-    """Return a copy of the value at a path in which every `${name}` is replaced by `values[name]`.
-    If a string consists only of `${name}`, it is replaced by the value itself, with its type.
-    `$${name}` stands for the text `${name}`."""
+    """Return a copy of `value` in which every `${name}` is replaced by `values[name]`. A string
+    that consists only of `${name}` is replaced by the value itself, with its type. `$${name}`
+    stands for the text `${name}`. `path` is where the value is in the settings."""
     if isinstance(value, str):
         return _substitute_text(value, values, path)
     if isinstance(value, Mapping):
@@ -166,8 +167,8 @@ def substitute(value: Any, values: Values, path: Path = ()) -> Any:
 
 
 def escaped(value: Any) -> Any:
-    """Return a value that `substitute` turns into the given value: each `${name}` gets a second
-    `$`.
+    """Return a copy of `value` that `substitute` turns back into `value`: each `${name}` gets a
+    second `$`.
 
     >>> escaped(["a", "${b}"])
     ['a', '$${b}']
@@ -252,7 +253,7 @@ def check_filled_in(settings: Mapping[str, Any]) -> None:
 
 
 def unfilled(found: list[Path]) -> PlacedError:
-    """Return the error that names the paths of all values that the user must fill in."""
+    """Return the error that names the paths of all settings that the user must still fill in."""
     names = [".".join(map(str, path)) for path in found]
     last = f" and {names[-1]}" if len(names) > 1 else names[-1]
     them = "it" if len(names) == 1 else "them"
@@ -265,7 +266,8 @@ def unfilled(found: list[Path]) -> PlacedError:
 
 
 def holes(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the path of each text FILL_IN in the settings, or a part of them, at a path."""
+    """Yield the path of each text FILL_IN in `value`, which is the part of the settings at
+    `path`."""
     if isinstance(value, str):
         if value == FILL_IN:
             yield path

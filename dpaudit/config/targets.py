@@ -55,7 +55,7 @@ def target_of(settings: Settings, base: Folder) -> SingleTarget | ComposedTarget
 
 
 def _entry(entry: Settings | str, audit: Settings) -> Settings:
-    """Return the settings of an entry of `compose`. It inherits keys of its process."""
+    """Return the settings of an entry of `compose`. Settings of its process come from the audit."""
     settings = {"mechanism": entry} if isinstance(entry, str) else entry
     inherited = _LIMITS if "command" in settings else (*PROCESS, *_LIMITS)
     return {**{key: audit[key] for key in inherited if key in audit}, **settings}
@@ -126,7 +126,7 @@ def _python(name: str, base: Folder, path: Path) -> str:
 
 
 def _program(name: str, base: Folder, key: str) -> str:
-    """Return the path of a program, or `name` itself if it is found on PATH."""
+    """Return the path of a program, or `name` itself if the program is found on PATH."""
     if os.sep not in name:
         if shutil.which(name) is None:
             raise ConfigurationError(
@@ -169,7 +169,7 @@ def _imported(settings: Settings, base: Folder, path: Path) -> ImportedTarget:
 
 
 def _arguments(key: str, arguments: Any, base: Folder, path: Path) -> Any:
-    """Return the arguments with notations such as `{tuple: [0, 1]}` replaced by their values."""
+    """Return the arguments, in which values replace notations such as `{tuple: [0, 1]}`."""
     # The mapping itself is no notation: in `{tuple: ...}`, `tuple` is the name of an argument.
     with about(*path, key):
         if isinstance(arguments, dict):

@@ -67,7 +67,7 @@ class Loaded:
     """The audits and errors of a configuration file.
 
     specs: (locate, audit) for each audit without an error.
-    problems: errors of the file as a whole, then the first error of each other audit.
+    problems: first the errors of the file as a whole, then the first error of each other audit.
     """
 
     specs: tuple[tuple[Locate, AuditSpec], ...]
@@ -102,8 +102,8 @@ def check_config(
     familywise: bool = False,
     project: Project = NO_PROJECT,
 ) -> Loaded:
-    """Return the audits of a configuration file, and the first error of each other audit. The
-    arguments are those of `load_config`."""
+    """Return all audits without an error in a configuration file, and the first error of each other
+    audit. The arguments are those of `load_config`."""
     try:
         document = YamlDocument(path)
     except DpauditError as error:
@@ -138,7 +138,7 @@ def check_config(
 def _specs(
     document: YamlDocument, index: int, overrides: Mapping[str, Any], project: Project
 ) -> Iterator[AuditSpec | DpauditError]:
-    """Yield each audit of an entry of the list `audits`, or its first error."""
+    """Yield each audit of an entry in the list `audits`, or the first error of the audit."""
     locate = partial(document.locate_in, index, flags=overrides)
     flags = {*overrides, *overrides.get("claim", ())}
     audits: list[dict[str, Any]] = []
@@ -159,7 +159,7 @@ def _specs(
 
 
 def audit_names(path: pathlib.Path) -> list[str]:
-    """Return the names of all audits in a configuration file, without building the audits. Raises
+    """Return the names of all audits in a configuration file. The audits are not built. Raises
     ConfigurationError for a file that cannot be read."""
     content, names = YamlDocument(path).content, list[str]()
     entries = content["audits"] if _has_shape(content) else ()
@@ -171,9 +171,9 @@ def audit_names(path: pathlib.Path) -> list[str]:
 
 
 class YamlDocument:
-    """The content of a configuration file, and the line of each of its keys. The constructor raises
-    ConfigurationError for a file that is not YAML, and logs warnings about ambiguous values such as
-    `yes`."""
+    """The content of a configuration file, and the line of each key. The constructor raises
+    ConfigurationError for a file that is not YAML, and logs a warning about each ambiguous value,
+    such as `yes`."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
@@ -206,16 +206,16 @@ class YamlDocument:
             _log.warning("%s:%d: %s", path, number, warning)
 
     def misread_problems(self) -> list[ConfigurationError]:
-        """Return an error for each unquoted text in the file that YAML reads as a string, although
-        it looks like another Python value, such as `None` or `nan`."""
+        """Return an error for each text without quotes that YAML reads as a string although it
+        looks like another Python value, such as `None` or `nan`."""
         return [
             ConfigurationError(f"{self.path}:{line}: {why}", code="value-misread")
             for line, why in self.misread
         ]
 
     def strict_problems(self, specs: Iterable[AuditSpec]) -> list[ConfigurationError]:
-        """Return an error for each ambiguous value, such as `yes`, if one of the audits is
-        strict."""
+        """Return an error for each ambiguous value in the file, such as `yes`, if one of the audits
+        is strict; else []."""
         if not any(spec.requirements.strict for spec in specs):
             return []
         failing = "(strict: this warning fails the run)"
@@ -225,7 +225,8 @@ class YamlDocument:
         ]
 
     def line(self, path: Path) -> int | None:
-        """Return the line of a key, from 1, or of the nearest key around it with a known line."""
+        """Return the line of a key, from 1. If it is unknown, return that of the nearest key around
+        it."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
@@ -236,8 +237,9 @@ class YamlDocument:
         return f"{self.path}: " if line is None else f"{self.path}:{line}: "
 
     def locate_in(self, index: int, path: Path, flags: Collection[str] = ()) -> str:
-        """Return the place of a setting of the audit with this index in the file, or of the default
-        of the file that states it. For flags, the place has no line: `file.yaml: `."""
+        """Return the place of a setting of an audit; `index` is the position of its entry in the
+        file. If the setting comes from the defaults of the file, return the place there. A setting
+        in `flags` has a place without a line: `file.yaml: `."""
         if path and path[0] in flags:
             return self.locate(())
         entry_path: Path = ("audits", index, *path)
@@ -327,7 +329,7 @@ def is_of_results(text: str) -> bool:
 
 
 def _file_problems(content: Any) -> Iterator[PlacedError]:
-    """Yield the errors of a file as a whole, such as a wrong version."""
+    """Yield the errors that concern the file as a whole, such as a wrong version."""
     if content is None:
         yield problem((), "the file is empty; it needs version: 1 and audits:", code="file-empty")
         return

@@ -42,12 +42,12 @@ _OF_USERS = ("user", "group", "groups", "per_group")
 @dataclass(frozen=True, slots=True)
 class Users:
     """The columns and limits of the relation `user`, in which all records of one user are added or
-    removed. A limit of None is no limit.
+    removed. None means no limit.
 
     column: name of the column that identifies the user of a record.
     groups: largest number of groups, such as cities, in which one user may have records.
-    per_group: largest number of records that one user may have in one group, or in the whole
-        dataset if `group` is None.
+    per_group: largest number of records that one user may have in one group or, if `group` is None,
+        in the whole dataset.
     group: name of the column that identifies the group of a record, if there is one.
     """
 
@@ -68,7 +68,8 @@ class Users:
             )
 
     def describe(self) -> str:
-        """Return the notation after `user:`, such as `id,group=city,groups=2`."""
+        """Return the text that follows `user:` in the notation, such as
+        `id,group=city,groups=2`."""
         bounds = {"group": self.group, "groups": self.groups, "per_group": self.per_group}
         limits = [f"{name}={value}" for name, value in bounds.items() if value is not None]
         return ",".join([self.column, *limits])
@@ -112,7 +113,7 @@ class Adjacency:
             split(self.path)
 
     def describe(self) -> str:
-        """Return the relation in the notation of users, such as `l1:2`."""
+        """Return the relation as users write it, such as `l1:2`."""
         if self.users is not None:
             return f"{self.kind}:{self.users.describe()}"
         if self.path:
@@ -121,9 +122,10 @@ class Adjacency:
 
 
 def parse_adjacency(value: Any, base: Path | None = None) -> Adjacency | None:
-    """Return the adjacency that a user states, if any: as a text, such as `add-remove`, `l1:1`,
-    `user:id` or `import:my.module:relation`, or as a mapping, such as `{user: id, groups: 2, group:
-    city}`. Raises DatasetError, and TargetError for an invalid import path."""
+    """Return the adjacency that a user states; None for None. `value` is a text, such as
+    `add-remove`, `l1:1`, `user:id` or `import:my.module:relation`, or a mapping, such as `{user:
+    id, groups: 2, group: city}`. Raises DatasetError, and TargetError for an invalid import
+    path."""
     if value is None or isinstance(value, Adjacency):
         return value
     if isinstance(value, str):

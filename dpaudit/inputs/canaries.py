@@ -1,6 +1,6 @@
 """Canaries of a training run: the coins that decide which canaries are included, and files with
-their scores. `Canaries` tosses the coins before the training. `read_scores` reads a file with a
-coin and a score for each canary."""
+their scores. `Canaries` tosses the coins before the training. `read_scores` reads the coins and the
+scores from a file."""
 
 from __future__ import annotations
 
@@ -175,25 +175,25 @@ class Canaries:
 
 
 def coins_digest(included: NDArray[np.bool_]) -> str:
-    """Return the SHA-256, in hexadecimal, of the coins of canaries as a text with `1` for each
-    included canary and `0` for each other one, such as `0110`."""
+    """Return the SHA-256, in hexadecimal, of the coins of canaries. It is that of a text such as
+    `0110`, with `1` for each included canary and `0` for each other one."""
     return hashlib.sha256((included + ord("0")).astype(np.uint8).tobytes()).hexdigest()
 
 
 def read_scores(
     file: Path, names: Mapping[str, str] | None = None
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return (coins, scores), both of shape (n,), from a file with one canary per row.
+    """Return the coins and the scores, each of shape (n,), from a file with one canary per row.
 
-    The column `included` contains the coin, 1 or 0, and the column `score` a number. All values of
-    a column `run` must be equal, so that the file is about one run. All values of a column `canary`
-    must differ. If these are the numbers 0 to n - 1, the canaries are sorted by them, so that the
-    digest of the coins does not depend on the order of the rows.
+    The column `included` contains the coin, 1 or 0, and the column `score` a number. If there is a
+    column `run`, all its values must be equal, so that the file is about one run. If there is a
+    column `canary`, its values must differ. If they are the numbers 0 to n - 1, the canaries are
+    sorted by them, so that the digest of the coins does not depend on the order of the rows.
 
-    names: maps these four names to the columns of the file, where they differ. A minus before the
+    names: the columns of the file, by these four names, where they differ. A minus before the
         column of the score, as in `-loss`, changes the sign of all scores.
 
-    Raises DatasetError for other files.
+    Raises DatasetError for any other file.
     """
     table = read_columns(file)
     columns = {name: name for name in (INCLUDED, SCORE, RUN, CANARY)} | dict(names or {})

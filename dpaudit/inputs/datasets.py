@@ -29,7 +29,7 @@ FILE = "@"
 
 def parse_dataset(text: str) -> Any:
     """Return the value of a command-line argument in JSON or YAML. A text such as `@file` or
-    `import:path` is returned unchanged, for `load_dataset`. Raises DatasetError."""
+    `import:path` is returned unchanged; `load_dataset` reads it. Raises DatasetError."""
     if text.startswith((FILE, IMPORT)):
         return text
     if not text.strip():
@@ -40,10 +40,10 @@ def parse_dataset(text: str) -> Any:
 def load_dataset(
     value: Any, *, form: str | None = None, base: Path | None = None, elsewhere: bool = False
 ) -> Any:
-    """Return the dataset that a user states, in a form, or as it is if `form` is None.
+    """Return the dataset that a user states, in the form `form`; without a form, as it is.
 
     `@file` stands for the contents of a file (.json, .yaml, .csv, .npy), and `@@text` for the
-    string `@text`. In any other value, `values.written` replaces the notations; imported functions
+    string `@text`. In any other value, `values.written` replaces the notations. Imported functions
     are called. Raises DatasetError, and TargetError for an invalid import path.
     """
     if form is not None and form in LIBRARIES:

@@ -42,8 +42,8 @@ _ANSWERS = {**dict.fromkeys(("yes", "on"), "true"), **dict.fromkeys(("no", "off"
 
 
 class MisleadingJson(ValueError):
-    """Raised for a JSON text that Python would read wrongly: a key occurs twice, or a number is so
-    large that it becomes infinite."""
+    """Raised for a JSON text that Python would read wrongly. Either a key occurs twice, or a number
+    is so large that it becomes infinite."""
 
     def __init__(self, message: str, *, code: str = "value-malformed") -> None:
         super().__init__(message)
@@ -76,8 +76,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "either") -> Any:
-    """Return the value of a text in JSON or YAML; "either" is JSON if that is valid, else YAML.
-    Raises DatasetError, with the name of the text, if it is invalid."""
+    """Return the value of a text in JSON or YAML. With "either", a text that is not valid JSON is
+    read as YAML. Raises DatasetError, with the name of the text, if it is invalid."""
     if form != "yaml":
         try:
             return parse_json(text)
@@ -107,8 +107,8 @@ def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "eit
 def check_read(
     text: str, value: Any, *, in_file: bool = False, is_dataset: bool = True
 ) -> list[str]:
-    """Raise DatasetError if a text contains a string or a mapping that looks like another value, as
-    `refused` finds it. Return a warning for each string that `doubted` finds."""
+    """Raise DatasetError if `refused` finds a string or a mapping that looks like another value.
+    Return the warnings of `doubted`. `value` is the value of the text."""
     if len(text) > MAX_CHARACTERS or text.startswith(("@", "import:")) or _is_json(text):
         return []
     # Imported here to save time: the import takes 20 ms, and most texts are JSON.
@@ -124,10 +124,11 @@ def check_read(
 def refused(
     text: str, value: Any, node: Any, *, in_file: bool = False, is_dataset: bool = True
 ) -> list[str]:
-    """Return a message for each string or mapping in the content of a text, as a Python value and
-    as a YAML node, that looks like another value, such as `None` or `nan`.
+    """Return a message for each string or mapping in a text that looks like another value, such as
+    the string `None` or `nan`. `value` and `node` are the content of the text, as a Python value
+    and as a YAML node.
 
-    in_file: whether the text comes from a file; on a command line, the shell may have removed
+    in_file: whether the text comes from a file. On a command line, the shell may have removed
         quotes.
     is_dataset: whether the text states a dataset, so that `@name` may stand for a file.
     """
@@ -155,7 +156,7 @@ def refused(
 
 def doubted(node: Any, *, in_file: bool = False) -> list[str]:
     """Return a warning for each string in a YAML node that YAML 1.1 would read as a Boolean, such
-    as `yes`. A file (`in_file`) and a command line need different quotes."""
+    as `yes`. `in_file` decides which quotes the warning recommends."""
     from dpaudit.inputs.yaml_values import plain_texts
 
     is_in_file = in_file or getattr(node, "id", "") != "scalar"
@@ -175,7 +176,7 @@ def _is_json(text: str) -> bool:
 
 
 def _message(text: str, form: str | None = None, *, read: str = "text here", in_file: bool) -> str:
-    """Return the message for a text that looks like another value, which is written as `form`."""
+    """Return the message for a text that looks like another value; `form` is how to write that."""
     notation = "a tuple as {tuple: [1, 2]}" if text.startswith("(") else "its value in JSON or YAML"
     form = form or _constant(text) or notation
     name = shortened(text)
@@ -190,12 +191,12 @@ def _is_doubtful(text: str) -> bool:
 
 
 def _constant(text: str) -> str | None:
-    """Return how YAML writes a constant such as `None` or `nan`; None for any other string."""
+    """Return how YAML writes a constant, such as `None` or `nan`. Return None for other strings."""
     return "null" if text == "None" else _CONSTANTS.get(_LIBRARY.sub("", text).lower())
 
 
 def _differs_in_python(text: str, value: Any) -> bool:
-    """Return whether Python reads another value from a text than YAML, as from `(1, 2)`."""
+    """Return whether Python reads a text as another value than YAML does, as it does `(1, 2)`."""
     # Imported here to save time, since most texts are JSON and need no comparison with Python.
     import ast
 
@@ -213,7 +214,7 @@ def _differs_in_python(text: str, value: Any) -> bool:
 
 
 def _are_alike(meant: Any, value: Any) -> bool:
-    """Return whether two values are the same. Two strings are, since only their quotes differ."""
+    """Return whether two values are the same. Two strings always count as the same."""
     if isinstance(meant, list) and isinstance(value, list):
         return len(meant) == len(value) and all(map(_are_alike, meant, value))
     if isinstance(meant, Mapping) and isinstance(value, Mapping):

@@ -1,5 +1,5 @@
 """Files of users: open them, read CSV and .npy, and explain why a file is missing or cannot be
-read. Files without an end, such as /dev/zero, are refused before they are read."""
+read. Endless files, such as /dev/zero, are refused before they are read."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def malformed(why: str) -> DatasetError:
 
 
 def reader_for(name: str, readers: Mapping[str, Reader], file: str) -> Reader:
-    """Return the function for the suffix of `name`, such as `.csv`, among readers by suffix. Raises
-    DatasetError, with the description `file`, if there is none."""
+    """Return the function of `readers`, a mapping from suffix to function, for the suffix of
+    `name`, such as `.csv`. Raises DatasetError, with the description `file`, if there is none."""
     suffix = Path(name).suffix
     if suffix.lower() in readers:
         return readers[suffix.lower()]
@@ -99,8 +99,9 @@ def why_unreadable(error: OSError | UnicodeDecodeError) -> str:
 
 
 def near_file(missing: Path) -> str:
-    """Return ` Did you mean 'x'?` for the most similar file name in the folder of a missing file;
-    "" if no name is similar. If the path leads to a folder or another object, say so."""
+    """Return ` Did you mean 'x'?` for the file with the most similar name in the folder of a
+    missing file. Return "" if no name is similar. If `missing` is a folder or another object that
+    is not a file, return a text that says so."""
     kind = describe_non_file(missing)
     if kind:
         return f" That is {kind}; name a file."
@@ -112,7 +113,7 @@ def near_file(missing: Path) -> str:
 
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
-    """Inside the context, replace the exceptions of reading a file by DatasetError, whose message
+    """Inside the context, replace each exception of reading a file by a DatasetError. The message
     names the file and, if it is missing, a file with a similar name."""
     try:
         yield
@@ -145,9 +146,9 @@ def read_rows(file: Path) -> list[Any]:
     """Return the rows of a CSV file as mappings from column name to value, or as lists if the first
     row consists of numbers.
 
-    A cell becomes a number, None (if it is empty) or text, whatever the other cells of its column
-    contain. Raises DatasetError if the file is empty or not valid CSV, if its rows differ in
-    length, or if a word such as NA stands among numbers.
+    Each cell is read by itself: it becomes a number, None (if it is empty) or text. Raises
+    DatasetError if the file is empty or not valid CSV, if its rows differ in length, or if a column
+    of numbers contains a word such as NA.
     """
     rows = _rows(file)
     cells = [[_cell(text) for text in row] for row in rows]
@@ -158,9 +159,9 @@ def read_rows(file: Path) -> list[Any]:
 
 
 def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
-    """Return the columns of a CSV file, by name, as lists; the list of rows if the first row
-    consists of numbers. All cells of a column get the same type: integer, float, Boolean or text.
-    Empty cells become None. Raises DatasetError."""
+    """Return the columns of a CSV file as a mapping from name to list. If the first row consists of
+    numbers, the columns have no names, and the list of rows is returned. All cells of a column get
+    the same type: integer, float, Boolean or text. Empty cells become None. Raises DatasetError."""
     rows = _rows(file)
     names = header(rows[0]) if _has_header(rows) else None
     cells = rows if names is None else rows[1:]
@@ -228,7 +229,8 @@ def _has_header(rows: CsvRows) -> bool:
 
 
 def header(cells: list[str]) -> list[str]:
-    """Return a CSV file's column names from its first row. Raises DatasetError for equal names."""
+    """Return the column names in the first row of a CSV file. Raises DatasetError if two are
+    equal."""
     names = [cell.strip() for cell in cells]
     for name in names:
         if names.count(name) > 1:
@@ -237,8 +239,8 @@ def header(cells: list[str]) -> list[str]:
 
 
 def number(text: str, kind: Callable[[str], float] = float) -> float:
-    """Return the number in a cell, as an int or a float. Raises ValueError if there is none, and
-    DatasetError if it is larger than any float."""
+    """Return the number in a cell, as an int or a float. Raises ValueError if the cell contains no
+    number, and DatasetError if the number is larger than any float."""
     if "_" in text:  # 1_000 may be an identifier; Python reads a number
         raise ValueError(text)
     value = kind(text)

@@ -40,9 +40,10 @@ Records = Sequence[Hashable]
 
 
 def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return warnings about a pair: the inputs are equal, their types differ, the adjacency cannot
-    be checked, or, without one, an input has several records more than the other. Raises
-    DatasetError if the inputs are not neighbours, at most `group` times the distance apart."""
+    """Return warnings about a pair. There is a warning if the inputs are equal, if their types
+    differ, if the adjacency cannot be checked, and if none is stated and an input has several
+    records more. Raises DatasetError if the inputs are farther apart than `group` times the
+    distance between neighbours."""
     if are_equal(pair.d1, pair.d2):
         return (EQUAL,)
     unlike = tuple(unlike_inputs(pair.d1, pair.d2))
@@ -55,8 +56,8 @@ def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
 
 
 def holds(d1: Any, d2: Any, adjacency: Adjacency) -> bool:
-    """Return whether two inputs are neighbours; False if that cannot be checked. Raises
-    DatasetError if the relation is a user's function and this function fails."""
+    """Return whether two inputs are neighbours. Return False if that cannot be checked. Raises
+    DatasetError if the relation is a function of the user that fails."""
     if adjacency.path:
         return related(adjacency, d1, d2)
     with suppress(DatasetError):
@@ -65,8 +66,8 @@ def holds(d1: Any, d2: Any, adjacency: Adjacency) -> bool:
 
 
 def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
-    """Return the result of a user's function that defines a relation. Raises DatasetError if it
-    fails or returns no bool, or if its result changes when the two inputs are swapped."""
+    """Return whether two inputs are neighbours by the user's function. Raises DatasetError if the
+    function fails or returns no bool, or if its result changes when the two inputs are swapped."""
     relation, words = resolve(adjacency.path), adjacency.describe()
     if not callable(relation):
         raise DatasetError(
@@ -98,7 +99,7 @@ def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
 
 
 def _doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
-    """Return None for neighbours, or why they cannot be checked. Raises DatasetError."""
+    """Return why two inputs cannot be checked, or None. Raises DatasetError for no neighbours."""
     words = adjacency.describe()
     if adjacency.path:
         if group > 1:
@@ -187,7 +188,7 @@ def _check_users(d1: Any, d2: Any, users: Users, group: int) -> str | None:
 
 
 def _check_contributions(name: str, rows: Sequence[Mapping[Any, Any]], users: Users) -> None:
-    """Raise DatasetError if a dataset lacks a column of `user`, or exceeds its limits."""
+    """Raise DatasetError if a dataset lacks a column of `users`, or exceeds their limits."""
     for column in filter(None, (users.column, users.group)):
         row = next((row for row in rows if column not in row), None)
         if row is not None:
@@ -256,7 +257,7 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
 
 
 def _differences(first: Any, second: Any) -> Any:
-    """Return the differences of two arrays: 0 for two NaNs, ∞ if only one is NaN."""
+    """Return the differences of two arrays. They are 0 for two NaNs, and ∞ if only one is NaN."""
     equal = (first == second) | (np.isnan(first) & np.isnan(second))
     with np.errstate(invalid="ignore", over="ignore"):
         differences = np.where(equal, 0.0, first - second)
@@ -274,7 +275,7 @@ def _numeric(value: Any) -> Any:
 def _without(
     first: Any, second: Any, d1: Any, d2: Any, parts: str, adjacency: str, what: str
 ) -> str:
-    """Return why two inputs cannot be compared. Raises DatasetError for no neighbours."""
+    """Return why two inputs cannot be compared. Raises DatasetError if they are not neighbours."""
     # An input that is neither a single value nor a mapping may have rows that this module cannot
     # find, so d1 and d2 may be neighbours.
     name, other_name, without = ("d1", "d2", d1) if first is None else ("d2", "d1", d2)

@@ -32,7 +32,7 @@ _SHOWN_CHARACTERS = 60
 
 
 def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
-    """Return (outputs for d1, outputs for d2), read from one file each. Raises DatasetError."""
+    """Return the outputs for d1 and those for d2, read from one file each. Raises DatasetError."""
     first_outputs, second_outputs = _read(first), _read(second)
     if _shape(first_outputs) != _shape(second_outputs):
         raise _invalid(
@@ -46,8 +46,9 @@ def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
 
 
 def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
-    """Return (outputs, is_d1) from a file; is_d1 is a Boolean array of shape (outputs,). In
-    `column`, 1 marks outputs for d1, and 2 outputs for d2. Raises DatasetError."""
+    """Return the outputs in a file, and a Boolean array of shape (outputs,) that is True for
+    outputs for d1. In `column`, 1 marks outputs for d1, and 2 outputs for d2. Raises
+    DatasetError."""
     table = read_columns(file)
     arms = column_of(file, table, column)
     outputs = {name: values for name, values in table.items() if name != column}
@@ -61,7 +62,8 @@ def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
 def read_guesses(file: Path, names: Mapping[str, str] | None = None) -> Guesses:
     """Return the numbers of canaries, of guesses and of right guesses from a file with one canary
     per row. The column `included` contains 1 or 0. The column `guess` contains 1, 0, or nothing if
-    no guess was made for the canary. Raises DatasetError."""
+    there is no guess about the canary. `names` gives the columns that have other names. Raises
+    DatasetError."""
     table, names = read_columns(file), names or {}
     coin, guess = names.get(INCLUDED, INCLUDED), names.get(GUESS, GUESS)
     included = [in_or_out(file, coin, cell) for cell in plain_values(column_of(file, table, coin))]
@@ -181,7 +183,7 @@ def _read_parquet(file: Path) -> Columns:
 
 
 def _arrow(column: Any) -> Raw:
-    """Return a column of an Arrow table: a list, or an array of small numbers without gaps."""
+    """Return a column of an Arrow table: an array of small numbers without gaps, else a list."""
     if column.null_count == 0 and str(column.type) in _ARROW_NUMBERS:
         return np.asarray(column.to_numpy())
     return list(column.to_pylist())
@@ -218,7 +220,7 @@ def _check_names(file: Path, table: Columns) -> None:
 
 
 def _named(file: Path, outputs: Raw | Columns) -> Columns:
-    """Return a file's content by column name. Raises DatasetError without names."""
+    """Return the content of a file by column name. Raises DatasetError if columns have no names."""
     if isinstance(outputs, dict):
         return outputs
     if isinstance(outputs, list) and all(isinstance(row, dict) for row in outputs):
@@ -263,7 +265,8 @@ def _array(values: Raw) -> NDArray[Any]:
 
 
 def plain_values(values: Raw) -> list[Any]:
-    """Return a column as a list, with Python values, such as float, for those of a NumPy array."""
+    """Return a column as a list. The values of a NumPy array become Python values, such as
+    float."""
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 
@@ -278,9 +281,9 @@ def _arm(file: Path, column: str, value: Any) -> bool:
 
 
 def in_or_out(file: Path, column: str, value: Any, row: int = 0) -> bool:
-    """Return whether a cell says that a canary is included: True for 1, true and yes, False for 0,
-    -1, false and no, in any case. Raises DatasetError for other cells, with the number of the row
-    from 1, or 0 if it is unknown."""
+    """Return whether a cell says that a canary is included. 1, true and yes mean True; 0, -1, false
+    and no mean False, in any case of letters. Raises DatasetError for another cell. `row` is the
+    number of the row in the message, from 1, or 0 if it is unknown."""
     coin = value.strip().casefold() if isinstance(value, str) else value
     if isinstance(coin, str | int | float) and coin in (*_IN, *_OUT):
         return coin in _IN

@@ -72,8 +72,8 @@ def stated(pair: NeighbouringPair) -> str:
 
 
 def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
-    """Yield a warning if two inputs differ in type and neither is null, and one if each has a
-    column that the other lacks and the names of these columns are similar."""
+    """Yield a warning if two inputs differ in type and neither is null. Yield a warning if each
+    input has a column that the other lacks, and these columns have similar names."""
     if d1 is not None and d2 is not None and differ_in_type(d1, d2):
         yield (
             f"d1 is {with_type(d1)}, and d2 is {with_type(d2)}: unless this is meant, give inputs "
@@ -93,7 +93,7 @@ def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
 
 def differ_in_type(d1: Any, d2: Any) -> bool:
     """Return whether two inputs, their records or their columns differ in type, such as null, text,
-    number, list or array. A missing record or cell counts as equal to every type."""
+    number, list or array. A missing record or cell differs in type from no other."""
     if _type_name(d1) != _type_name(d2):
         return True
     first, second = dict(_types(d1)), dict(_types(d2))
@@ -170,16 +170,16 @@ def _columns(dataset: Any) -> set[str]:
 
 
 def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return a note that replacing a record counts as removing one and adding one, if d2 equals d1
-    after one record is replaced, the user states no adjacency, and the group is 1; else ()."""
+    """Return a note that replacing a record counts as removing one and adding one. Return () unless
+    d2 equals d1 after one record is replaced, the user states no adjacency, and the group is 1."""
     if pair.adjacency is not None or group > 1:
         return ()
     return (REPLACED,) if _is_replacement(pair.d1, pair.d2) else ()
 
 
 def several_more(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return a warning if a dataset has at least two records more than the other, the user states
-    no adjacency, and the group is 1; else ()."""
+    """Return a warning that a dataset has at least two records more than the other. Return ()
+    unless that is so, the user states no adjacency, and the group is 1."""
     d1, d2 = pair.d1, pair.d2
     if pair.adjacency is not None or group > 1 or not (_has_records(d1) and _has_records(d2)):
         return ()
@@ -203,7 +203,7 @@ def _is_replacement(d1: Any, d2: Any) -> bool:
 
 
 def _has_records(dataset: Any) -> bool:
-    """Return whether a dataset is a collection of records of a size that can be checked."""
+    """Return whether a dataset is a collection of records that is small enough to be checked."""
     # A mapping may be a single record.
     if isinstance(dataset, np.ndarray) or as_pandas(dataset) is not None:
         return bool(dataset.ndim > 0 and dataset.size <= _MAX_VALUES)

@@ -1,5 +1,6 @@
-"""Convert records to values that can be compared; equality, digests, and the difference of two
-datasets. Two records get equal values only if no mechanism can distinguish them."""
+"""Compare records and datasets: convert records to values that can be compared, test equality,
+compute digests, and find the difference of two datasets. Two records get equal values only if no
+mechanism can distinguish them."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ _SIZED = (list, tuple, dict)
 
 
 def records_of(dataset: Any) -> list[Hashable] | None:
-    """Return the records of a dataset as hashable values, which are equal if and only if the
-    records are; None if the dataset has no records."""
+    """Return the records of a dataset as hashable values. Two values are equal if and only if the
+    records are. Return None if the dataset has no records, such as a number."""
     if isinstance(dataset, np.ndarray):
         return [comparable(row) for row in dataset.tolist()] if dataset.ndim else None
     if isinstance(dataset, list | tuple):
@@ -66,14 +67,14 @@ def named_records(dataset: Any) -> list[Mapping[Any, Any]] | None:
 
 
 def exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[int, int]:
-    """Return (number of records that only `first` has, number that only `second` has)."""
+    """Return the number of records that only `first` has, and the number that only `second` has."""
     ours, theirs = Counter(first), Counter(second)
     return (ours - theirs).total(), (theirs - ours).total()
 
 
 def comparable(value: Any) -> Hashable:
-    """Return a hashable value; the results are equal if and only if the values are. Here NaN equals
-    NaN, and 0.0 differs from −0.0."""
+    """Return a hashable value. Two results are equal if and only if the two values are, where NaN
+    equals NaN, and 0.0 differs from −0.0."""
     kind = type(value)
     if kind in _PLAIN or (kind is float and value and value == value):  # neither zero nor NaN
         return cast(Hashable, value)
@@ -131,9 +132,9 @@ def are_equal(d1: Any, d2: Any) -> bool:
 
 
 def fingerprint(dataset: Any) -> str | None:
-    """Return a digest by which a change of a dataset is noticed, or None: of the type, shape and
-    bytes of an array, the hash of every row of a pandas object, or the pickle of any other
-    value."""
+    """Return a digest of a dataset, by which a change is noticed: of the type, shape and bytes of
+    an array, the hash of every row of a pandas object, or the pickle of any other value. Return
+    None if that is impossible."""
     with suppress(Exception):  # a value that cannot be pickled or hashed has no digest
         digest = hashlib.blake2b(digest_size=16)
         if isinstance(dataset, np.ndarray) and dataset.dtype != object:
@@ -146,8 +147,8 @@ def fingerprint(dataset: Any) -> str | None:
 
 
 def difference(d1: Any, d2: Any) -> str | None:
-    """Return a description of the one record in which two lists or arrays differ; None if they do
-    not differ in exactly one record."""
+    """Return a description of the one record in which two lists or arrays differ. Return None if
+    they differ in no record, or in several."""
     if not (_is_list(d1) and _is_list(d2)):
         return None
     with suppress(Exception):  # records that cannot be compared
@@ -172,7 +173,7 @@ def _difference(d1: Any, d2: Any) -> str | None:
 
 
 def _is_list(dataset: Any) -> bool:
-    """Return whether a dataset is a list or an array, and has at most 100,000 values."""
+    """Return whether a dataset is a list or an array with at most 100,000 values."""
     if isinstance(dataset, np.ndarray):
         return dataset.ndim > 0 and dataset.size <= _MAX_VALUES
     if not isinstance(dataset, list | tuple) or len(dataset) > _MAX_VALUES:
@@ -201,7 +202,7 @@ def _changed(first: Any, second: Any) -> str:
 
 
 def _is(first: Any, second: Any) -> str:
-    """Return ` is 36 in d1, 41 in d2`; long values are cut around the first difference."""
+    """Return ` is 36 in d1, 41 in d2` for two values. Of long values, show the first difference."""
     texts = [on_one_line(repr(value)) for value in (first, second)]
     alike = _alike(*texts)
     if alike >= _SHOWN_CHARACTERS - 1 and max(map(len, texts)) > _SHOWN_CHARACTERS:

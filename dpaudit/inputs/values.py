@@ -1,9 +1,9 @@
 """Notations for values that YAML and JSON lack: tuples, arrays, data frames and imported objects.
 
 `{tuple: [0, 1]}` stands for a tuple and `{array: [0, 1]}` for a NumPy array. `{pandas: {age:
-[36]}}` and `{polars: {age: [36]}}` stand for data frames. To write the mapping `{tuple: [0, 1]}`
-itself, users write `{tuple: {tuple: [0, 1]}}`; this also holds for the other notations.
-`import:module:name` stands for the imported object, and `import::text` for the text `import:text`.
+[36]}}` and `{polars: {age: [36]}}` stand for data frames. `import:module:name` stands for the
+imported object. To write the mapping `{tuple: [0, 1]}` itself, users write `{tuple: {tuple: [0,
+1]}}`. For the other mappings, this is the same; `import::text` stands for the text `import:text`.
 pandas and Polars are imported only when a data frame is made.
 """
 
@@ -42,7 +42,8 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 @dataclass(frozen=True, slots=True)
 class Reference:
     """An import path whose object is imported only when it is needed, perhaps in another process.
-    If `called`, it ends with `()`, and its value is the result of calling the object."""
+    `called` says that the path ended with `()`: the value is then the result of calling the
+    object."""
 
     path: str
     called: bool = False
@@ -51,8 +52,8 @@ class Reference:
         return f"{IMPORT}{self.path}{_CALLED if self.called else ''}"
 
     def value(self, *, calls: bool) -> Any:
-        """Return the imported object or, with `calls` or `called`, the result of an imported
-        function. Raises TargetError, and DatasetError if a call fails."""
+        """Return the imported object. If the object is a function, and `calls` or `called` is true,
+        return its result. Raises TargetError, and DatasetError if the call fails."""
         target = resolve(self.path)
         if not self.called and not (calls and callable(target)):
             return target
@@ -77,7 +78,7 @@ class Inline:
     data: Any
 
     def __post_init__(self) -> None:
-        """Raise DatasetError if `data` do not suit the form, or contain an import path."""
+        """Raise DatasetError if `data` do not fit the form, or contain an import path."""
         if next(_lazy(self.data), None) is not None:
             raise DatasetError(
                 f"{self!r} holds {next(_lazy(self.data))!r}; import the whole object",
@@ -89,28 +90,30 @@ class Inline:
         return f"{{{self.form}: {self.data!r}}}"
 
     def value(self, *, elsewhere: bool) -> Any:
-        """Return the array or the data frame or, with `elsewhere`, the `Rows` of a data frame.
-        Raises DatasetError for unsuitable data, and if the library of the data frame is missing."""
+        """Return the array or the data frame. With `elsewhere`, return the `Rows` of a data frame.
+        Raises DatasetError if the data do not fit, and if the library of the data frame is
+        missing."""
         if self.form in ARRAYS:
             return array(self.data, repr(self))
         return frame(self.data, self.form, repr(self), elsewhere=elsewhere)
 
 
 def written(value: Any, base: Path | None = None) -> Any:
-    """Replace the notations in a value from YAML or JSON, and return the result.
+    """Return a value from YAML or JSON, with the notations in it replaced.
 
     `{tuple: …}` becomes a tuple; `import:module:name` a `Reference`; `{array: …}`, `{pandas: …}` or
     `{polars: …}` an `Inline`. A value without notations is returned unchanged.
 
-    Raises DatasetError if a notation has unsuitable data, and TargetError for an invalid import
+    Raises DatasetError if the data of a notation do not fit, and TargetError for an invalid import
     path.
     """
     return _read(value, partial(_text, base=base)) if _has_forms(value) else value
 
 
 def with_tuples(value: Any) -> Any:
-    """Replace the notations in a value from YAML or JSON, except for `import:…`, by tuples, arrays
-    and data frames. Raises DatasetError for unsuitable data, as in `{tuple: 1}`."""
+    """Return a value from YAML or JSON with tuples, arrays and data frames in place of the
+    notations. Texts such as `import:…` stay. Raises DatasetError if the data do not fit, as in
+    `{tuple: 1}`."""
     return resolved(_read(value, str))
 
 
@@ -133,9 +136,9 @@ def _read(value: Any, text: Callable[[str], Any]) -> Any:
 
 
 def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any:
-    """Return a copy of a value in which each `Reference` is replaced by the imported object or,
-    with `calls`, by the result of an imported function, and each `Inline` by its array or data
-    frame or, with `elsewhere`, by `Rows`. Raises the exceptions of their `value`."""
+    """Return a copy of a value in which each `Reference` and each `Inline` is replaced by its
+    value. With `calls`, imported functions are called. With `elsewhere`, a data frame is replaced
+    by `Rows`. Raises the exceptions of the methods `value`."""
     if next(_lazy(value), None) is None:
         return value
     if isinstance(value, Reference):
@@ -150,7 +153,7 @@ def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any
 
 
 def references(value: Any) -> Iterator[Reference]:
-    """Yield each `Reference` (an import path that is not yet imported) in a value."""
+    """Yield each `Reference` in a value."""
     yield from (part for part in _lazy(value) if isinstance(part, Reference))
 
 
@@ -173,7 +176,7 @@ def _text(text: str, base: Path | None) -> Any:
 
 
 def _form(value: Mapping[Any, Any]) -> str | None:
-    """Return the key of a notation, such as `tuple` in `{tuple: [0, 1]}`; None for others."""
+    """Return the key of a notation, such as `tuple` in `{tuple: [0, 1]}`; None if it is none."""
     key = next(iter(value)) if len(value) == 1 else None
     return key if key in (_TUPLE, *FORMS) else None
 
@@ -194,8 +197,8 @@ def _value_of(form: str, data: Any, text: Callable[[str], Any]) -> Any:
 
 
 class Rows(list[Any]):
-    """The rows (or columns) of a data frame, which the process of the mechanism makes from them by
-    the library `pandas` or `polars`, so that this process does not need it."""
+    """The rows (or columns) of a data frame. The process of the mechanism makes the data frame from
+    them, by the library `pandas` or `polars`, so that this process does not need the library."""
 
     def __init__(self, library: str, data: Any) -> None:
         super().__init__(_rows_of(data))
@@ -206,8 +209,8 @@ class Rows(list[Any]):
 
     @property
     def recipe(self) -> tuple[str, Any, dict[str, Any]]:
-        """(library, data, options), from which a worker process makes the data frame; the options
-        are keyword arguments of its `DataFrame`."""
+        """The library, the data and the options from which a worker process makes the data frame.
+        The options are keyword arguments of the library's class `DataFrame`."""
         return self.package, self.data, dict(_OPTIONS[self.package])
 
 
@@ -232,9 +235,9 @@ def array(value: Any, words: str) -> NDArray[Any]:
 
 
 def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) -> Any:
-    """Return a dataset as a data frame of a library or, with `elsewhere`, as `Rows`. A dataset is a
-    list of rows, a matrix, or a mapping of columns. Raises DatasetError for any other dataset, and
-    if the library is not installed."""
+    """Return a dataset as a data frame of a library. With `elsewhere`, return its `Rows`. The
+    dataset is a list of rows, a matrix, or a mapping of columns. Raises DatasetError for any other
+    dataset, and if the library is not installed."""
     if type(dataset).__module__.partition(".")[0] == library:
         return dataset
     data = _data(dataset, words, LIBRARIES[library])
@@ -253,7 +256,7 @@ def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) ->
 
 
 def _data(dataset: Any, words: str, name: str) -> Any:
-    """Convert a dataset to even columns by name or even rows. Raises DatasetError."""
+    """Return a dataset as columns by name or as rows, of equal length. Raises DatasetError."""
     if isinstance(dataset, np.ndarray) and dataset.ndim == 2:
         return dataset.tolist()
     if isinstance(dataset, Mapping):

@@ -1,4 +1,5 @@
-"""Read YAML texts as plain values, with unique keys and the numbers and Booleans of YAML 1.2."""
+"""Read YAML texts as plain values. Keys must be unique; numbers and Booleans are those of YAML
+1.2."""
 
 from __future__ import annotations
 
@@ -33,8 +34,9 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PlainLoader(_Base):  # type: ignore[misc]  # the C loader if there is one, so the type is Any
-    """PyYAML's safe loader, with the numbers and Booleans of YAML 1.2. Others of YAML 1.1, such as
-    `1:30` and `yes`, are texts, and so are dates without the tag `!!timestamp`."""
+    """PyYAML's safe loader, with the numbers and Booleans of YAML 1.2. What only YAML 1.1 reads as
+    a number or Boolean, such as `1:30` and `yes`, is a text. So is a date without the tag
+    `!!timestamp`."""
 
     # PyYAML's own rules for values without quotes are removed, since they follow YAML 1.1.
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
@@ -104,7 +106,7 @@ for _kind, _pattern, _first in _SCALARS:
 
 
 class YamlError(UsageError):
-    """Raised for a YAML text that cannot be read, at a line and column from 1, if known."""
+    """Raised for a YAML text that cannot be read. Has the line and the column, from 1, if known."""
 
     def __init__(
         self,
@@ -128,8 +130,8 @@ def parse_yaml(text: str) -> Any:
 
 
 def compose(text: str) -> Any:
-    """Parse a YAML document, check its tags, numbers, keys and aliases, and return its root node;
-    None for an empty document. Raises YamlError."""
+    """Return the root node of a YAML document, after a check of its tags, numbers, keys and
+    aliases. Return None for an empty document. Raises YamlError."""
     if _may_be_deep(text):
         _check_depth(text)
     with _loading(text) as loader:
@@ -175,7 +177,7 @@ def _invalid(error: Any, text: str) -> YamlError:
 
 
 def _may_be_deep(text: str) -> bool:
-    """Return whether a text may be nested so deeply that its levels must be counted."""
+    """Return whether a text may be so deeply nested that its levels must be counted."""
     # Counting takes time, and most texts have few brackets and little indentation.
     return text.count("[") + text.count("{") > MAX_DEPTH or _INDENTED.search(text) is not None
 
@@ -200,7 +202,8 @@ def _too_deep(line: int | None) -> YamlError:
 
 
 def construct(node: Any) -> Any:
-    """Return the value of a YAML document. node: its root, from `compose`. Raises YamlError."""
+    """Return the value of a YAML document from its root node, the result of `compose`. Raises
+    YamlError."""
     if node is None:
         return None
     with _loading("") as loader:
@@ -213,7 +216,7 @@ def line_of(node: Any) -> int:
 
 
 def _all_nodes(root: Any) -> tuple[list[Any], int]:
-    """Return (all nodes, parents first, size in values and characters without aliases)."""
+    """Return all nodes, parents first, and the size in values and characters without aliases."""
     nodes: list[Any] = []
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
@@ -236,7 +239,8 @@ def _all_nodes(root: Any) -> tuple[list[Any], int]:
 
 
 def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
-    """Yield the strings without quotes among the values or, with `keys`, the keys of a document."""
+    """Yield the values of a document that are strings without quotes; with `keys`, the keys that
+    are."""
     nodes = [] if node is None else _all_nodes(node)[0]
     pairs = [pair for part in nodes if isinstance(part, yaml.MappingNode) for pair in part.value]
     names = {id(key) for key, _ in pairs}
@@ -264,7 +268,7 @@ def _children(node: Any) -> list[Any]:
 
 
 def _check_repeated(nodes: list[Any], size: int) -> None:
-    """Raise YamlError if a document grows too much when its aliases are replaced."""
+    """Raise YamlError if a document becomes too large when its aliases are replaced."""
     repeated = size - sum(map(_own_size, nodes))
     if repeated > _MAX_REPEATED:
         raise _refused(

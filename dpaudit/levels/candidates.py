@@ -1,10 +1,10 @@
 """Candidates, and how further draws refit them.
 
-* Bins of a number or of a score keep their order; further draws are added by level.
-* `CellOrder` orders cells by their counts, shrunk, each time that draws were counted.
-* `attacks/counted_sequences.py` refits scores of sequences, `attacks/single_columns.py` the places
-  of labels among numbers.
-* Rare outputs are kept by a `RareTable`, which makes a new candidate.
+* Bins of a number or of a score keep their order; further draws are added to the counts by level.
+* `CellOrder` orders cells by their shrunk log-ratios, again each time that draws were counted.
+* `attacks/counted_sequences.py` refits scores of sequences, and `attacks/single_columns.py` refits
+  where labels stand among numbers.
+* A `RareTable` keeps rare outputs and makes a new candidate from them.
 
 `attacks/objective.py` compares candidates; `auditing/counted_learning.py` adds further draws.
 """
@@ -38,19 +38,21 @@ Predictor = Callable[[IntArray], FloatArray]
 
 
 class Scorer(Protocol):
-    """Returns candidates for some selection draws; none if it cannot handle these outcomes."""
+    """Returns candidates for the selection draws; none if it cannot handle their outcomes."""
 
     def __call__(self, selection: SelectionDraws) -> Sequence[Candidate]: ...
 
 
 class Refit(Protocol):
-    """Orders the cells of a candidate again after further draws, of which it sees only counts."""
+    """Refits a candidate to further draws, of which it only sees counts by the cells of
+    `counter`."""
 
     @property
     def counter(self) -> CellCounter: ...
 
     def after(self, candidate: Candidate, counts: IntArray) -> Candidate:
-        """Return the candidate with further draws, counted by the cells of `counter`."""
+        """Return the candidate refitted after further draws, whose `counts` are by the cells of
+        `counter`."""
         ...
 
 
@@ -59,14 +61,16 @@ class Candidate:
     """An order of outcomes, in levels from "surely d2" to "surely d1".
 
     attack: name of the scorer, as reports show it.
-    counts: (levels, 2), of the learning draws; held out if the order was fitted to draws in memory.
-    level_map: returns the map from outcomes to levels, fitted to all learning draws.
+    counts: (levels, 2), learning draws by level; held out if the order was fitted to draws in
+        memory.
+    level_map: a function without arguments that returns the level map, fitted to all learning
+        draws.
     is_smooth: whether neighbouring levels have similar log-ratios, as bins of a score have.
-    has_many_cells: whether it orders more than a few cells by their raw counts.
+    has_many_cells: whether it orders many cells by their raw counts.
     position: (levels - 1,), mean number or score of each level but the last; None: unknown.
-    scored: the score of several columns of which levels are bins; None without a score.
+    scored: the score whose bins are the levels; None: the levels are not bins of a score.
     estimate: replaces `counts` in predictions of bounds; None if the counts are no worse.
-    refit: orders cells again by counts of further draws; None: the order is fixed.
+    refit: refits the order to further draws; None: the order is fixed.
     is_rare: whether it orders rare outputs, whose draws a `RareTable` counts.
     """
 
@@ -87,24 +91,25 @@ class Candidate:
 
     @property
     def has_single_cells(self) -> bool:
-        """Whether values or whole outputs are ordered by their own counts, and not bins."""
+        """Whether the candidate orders single values or whole outputs by their own counts, not
+        bins."""
         return self.is_rare or isinstance(self.refit, CellOrder)
 
     def penalty_of_counts(self, *, is_pure: bool) -> float:
-        """Return the standard errors by which a bound predicted from `counts` is lowered."""
+        """Return the number of standard errors by which a bound predicted from `counts` is
+        lowered."""
         penalty = tuning.PENALTY_ANY_ORDER if self.has_many_cells else tuning.PENALTY
         return penalty + is_pure * tuning.PENALTY_WITHOUT_DELTA
 
     @cached_property
     def predictions(self) -> dict[Hashable, tuple[float, float]]:
-        """Cache that `objective.py` fills: (largest predicted bound, largest predicted growth of
-        wealth) by objective.
-        """
+        """Cache of the predictions for this candidate, filled by `objective.py`. For each
+        objective: (largest predicted bound, largest predicted growth of wealth)."""
         return {}
 
     @cached_property
     def table(self) -> RuleTable:
-        """The expected right and wrong guesses of every rule among the learning draws."""
+        """The expected right and wrong guesses of every rule about the learning draws."""
         if self.estimate is None:
             return self.table_of_counts
         ordered = balanced(self.estimate.draws, self.counts.sum(axis=0))
@@ -116,8 +121,8 @@ class Candidate:
 
     @cached_property
     def smoothed(self) -> Smoothed:
-        """The counts of all levels but the last, smoothed, as if both inputs had equally many
-        draws."""
+        """The counts of all levels but the last, scaled as if both inputs had been drawn equally
+        often, and then smoothed."""
         return smoothed(balanced(self.counts[:-1], self.counts.sum(axis=0)), self.position)
 
     @cached_property
@@ -126,31 +131,33 @@ class Candidate:
 
     @property
     def counter(self) -> CellCounter:
-        """Counts further draws by cell. Its counts are passed to `add`."""
+        """The counter of further draws by cell, whose counts `add` takes."""
         return self.level_map() if self.refit is None else self.refit.counter
 
     def add(self, counts: IntArray) -> Candidate:
-        """Return this candidate with further draws, counted by the cells of `counter`."""
+        """Return this candidate with further draws added. `counts` are by the cells of
+        `counter`."""
         if self.refit is not None:
             return self.refit.after(self, counts)
         return replace(self, counts=self.counts + counts)
 
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Candidate:
-        """Return this order of converted outcomes as an order of the original outcomes, such as the
-        outcomes before rounding. Further draws do not refit it.
+        """Return this candidate, whose outcomes were converted (for example, rounded), as a
+        candidate for the outcomes before conversion. Further draws do not refit it.
 
-        of: turns a map from converted outcomes to levels into a map from original outcomes.
+        of: turns a level map of converted outcomes into a level map of the original outcomes.
         """
         return replace(self, level_map=fixed(of(self.level_map())), refit=None)
 
 
 def fixed(level_map: LevelMap) -> Callable[[], LevelMap]:
-    """Return the `level_map` of a candidate whose map is known already."""
+    """Return a function that returns `level_map`, for a candidate whose map is known already."""
     return lambda: level_map
 
 
 def by_score(scored: Scored, selection: SelectionDraws, refit: Refit | None = None) -> Candidate:
-    """Return the candidate whose levels are bins of the score of the draws `selection`."""
+    """Return the candidate whose levels are the bins of a score. Its counts are those of
+    `selection`."""
     counts = by_arm(scored.levels, len(scored.edges) + 2, selection.is_d1)
     return Candidate(
         scored.attack,
@@ -167,8 +174,8 @@ def by_score(scored: Scored, selection: SelectionDraws, refit: Refit | None = No
 class CellOrder:
     """Cells that are ordered by their own shrunk log-ratios.
 
-    predictor: predicts the log-ratio of each cell from the counts of all cells, if cells resemble
-        each other, such as sequences of entries; None: it is not predicted.
+    predictor: predicts the log-ratio of each cell from the counts of all cells, for cells that
+        resemble each other, such as sequences of entries. None: log-ratios are not predicted.
     """
 
     cells: LevelMap

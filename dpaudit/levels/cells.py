@@ -42,8 +42,9 @@ class Cells:
     for each known label, then a cell for all other labels.
 
     edges: (intervals - 1,), rising.
-    values: (intervals,), the value of each interval: its index, its level or its log-ratio.
-    label_values: (labels + 1,), the value of each label; the last one is for unknown labels.
+    values: (intervals,), what the user of the cells assigns to each interval: its index, level or
+        log-ratio.
+    label_values: (labels + 1,), the same for each label; the last one is for all other labels.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Cells:
 
     @property
     def says_something(self) -> bool:
-        """Whether the value of at least one cell is not 0."""
+        """Whether at least one cell has a value other than 0."""
         return bool(self.values.any() or self.label_values.any())
 
     def __call__(self, column: Column) -> NDArray[Any]:
@@ -78,9 +79,10 @@ class Cells:
         return np.where(column.codes > 0, by_code[column.codes], result)
 
     def with_values(self, values: NDArray[Any]) -> Cells:
-        """Return the cells with new values; neighbouring intervals with equal values are joined.
+        """Return the cells with new values. Neighbouring intervals with equal values become one
+        interval.
 
-        values: (intervals + labels + 1,), the new value of each cell.
+        values: (intervals + labels + 1,), the new values of the intervals, then of the labels.
         """
         numeric, labels = values[: self.intervals], values[self.intervals :]
         starts_interval = numeric[1:] != numeric[:-1]
@@ -88,9 +90,9 @@ class Cells:
         return Cells(self.name, self.edges[starts_interval], self.labels, merged, labels)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        """Return in words the event that an entry lies in a chosen cell, such as `output ≤ 0.13`.
+        """Return the event that an entry lies in a chosen cell in words, such as `output ≤ 0.13`.
 
-        chosen: a mask over the values of cells, which are integers: indices or levels.
+        chosen: mask that is indexed by the value of a cell; the values must be indices or levels.
         """
         phrases = phrases_of(self.name)
         if phrases is not None:
@@ -126,21 +128,22 @@ class Cells:
         return f"{_alternatives(start, parts)}, or {remaining}" if parts else remaining
 
     def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int]:
-        """Return (values, intervals) that make up the event of the chosen cells."""
+        """Return (values, intervals): of how many single values, and of how many intervals, the
+        event of the chosen cells consists. `chosen` is as in `words`."""
         runs = self._runs(chosen[self.values])
         points = sum(math.nextafter(low, math.inf) == high for low, high in runs)
         labels = np.count_nonzero(chosen[self.label_values])
         return points + int(labels), len(runs) - points
 
     def _labels(self, result: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
-        """Divide the chosen labels into words of exceptions and other labels."""
+        """Return the chosen labels as (words of exceptions, other labels)."""
         every = [label for label, is_chosen in zip(self.labels, result, strict=True) if is_chosen]
         raised = [label for label in every if label.startswith(RAISED)]
         words = [f"{label.removeprefix(RAISED)} is raised" for label in raised]
         return words, [label for label in every if label not in raised]
 
     def _representation_words(self, chosen: NDArray[np.bool_], phrases: Phrases) -> str:
-        """Return in words an event of a column of types or forms of entries."""
+        """Describe an event of a column of types or of forms."""
         result = chosen[self.label_values[:-1]]
         if self._is_all_but_the_gap(np.ones(1, dtype=bool), result):
             return phrases.present
@@ -153,7 +156,7 @@ class Cells:
         return _alternatives(phrases.start, parts) or NO_OUTPUT
 
     def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], result: NDArray[np.bool_]) -> bool:
-        """Return whether the event is that the entry is present, whatever its value."""
+        """Return whether the event is that the outcome has an entry, whatever its value."""
         there = np.array([label != ABSENT for label in self.labels], dtype=bool)
         return not there.all() and bool(numeric.all() and (result == there).all())
 
@@ -176,7 +179,7 @@ def make_cells(column: Column, limit: int = MAX_INTERVALS) -> Cells:
     """Return the cells of a column of selection draws.
 
     If the column has few distinct values, each has an interval. Otherwise intervals end at
-    quantiles, which are closer together in both tails, and each frequent value has an interval of
+    quantiles, which are closer together in both tails; each frequent value still has an interval of
     its own. Each label that was seen at least twice has a cell.
 
     limit: largest number of intervals, not counting the intervals of single frequent values.
@@ -191,14 +194,15 @@ def make_cells(column: Column, limit: int = MAX_INTERVALS) -> Cells:
 
 
 def equal_mass_groups(column: Column, groups: int) -> NDArray[np.intp]:
-    """Divide the cells of a column into runs of neighbours with about equal numbers of draws.
-    Return the run of every entry: (size,), 0 to `groups` - 1."""
+    """Divide the cells of a column into runs of neighbouring cells, each with about the same number
+    of draws. Return the run of every entry: (size,), 0 to `groups` - 1."""
     cell = make_cells(column, groups)(column).astype(np.intp)
     return equal_mass_runs(np.bincount(cell), groups)[cell]
 
 
 def frequent_labels(column: Column, least: int, most: int) -> tuple[str, ...]:
-    """Return at most `most` labels with at least `least` draws, the most frequent first."""
+    """Return at most `most` labels that occur in at least `least` draws, the most frequent
+    first."""
     if column.codes is None:
         return ()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
@@ -222,8 +226,8 @@ def _edges(ordered: FloatArray, limit: int) -> FloatArray:
 
 
 def around(values: FloatArray) -> FloatArray:
-    """Return the edges of intervals, rising, such that each of the given values has an interval
-    that contains no other number: for a value v, the edges are v and the next larger float."""
+    """Return edges, rising, between which each of the given values has an interval to itself: for
+    each value, the value and the next larger float."""
     with np.errstate(over="ignore"):
         edges = np.concatenate([values, np.nextafter(values, np.inf)])
     return np.unique(edges[edges > -np.inf])
@@ -246,9 +250,10 @@ def _quantiles(bins: int, draws: int) -> FloatArray:
 
 
 def short_edges(ordered: FloatArray, positions: NDArray[np.int64]) -> FloatArray:
-    """Return edges with few decimals, each close to the number at one of the indices `positions`.
+    """Return rising edges with few decimals, each close to one of the numbers.
 
     ordered: (draws,), the numbers in rising order.
+    positions: indices in `ordered` of the numbers at which to put edges.
     """
     positions = np.unique(np.clip(positions, 1, len(ordered) - 1))
     edges = np.unique(ordered[positions])
@@ -263,7 +268,7 @@ def short_edges(ordered: FloatArray, positions: NDArray[np.int64]) -> FloatArray
 
 
 def _short(edge: float, room: float) -> float:
-    """Round an edge to few decimals, which moves it by at most a tenth of `room`."""
+    """Round an edge to few decimals. This moves it by at most a tenth of `room`."""
     if room == math.inf:  # the distance overflows
         return edge
     digits = 1 - math.floor(math.log10(room)) if room > 0 else 17
@@ -274,8 +279,8 @@ def _short(edge: float, room: float) -> float:
 
 
 def short_below(number: float, room: float) -> float:
-    """Return a number with few decimals that lies below `number` by at most `room` / 5; `number`
-    itself if there is none."""
+    """Return a number with few decimals that is at most `number`, and less by at most `room` / 5;
+    `number` itself if there is none."""
     with np.errstate(over="ignore", invalid="ignore"):
         result = _short(number, room)
         if result > number:
@@ -323,7 +328,8 @@ def shortened(word: str) -> str:
 
 
 def none_of(labels: Sequence[str]) -> str:
-    """Return the words for an output without these labels, as `neither 1 nor a raised KeyError`."""
+    """Describe an output that has none of these labels, such as `neither 1 nor a raised
+    KeyError`."""
     words = [
         f"a raised {label.removeprefix(RAISED)}" if label.startswith(RAISED) else shortened(label)
         for label in labels

@@ -33,7 +33,7 @@ _MAX_EDGES_PER_CELL = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Digitiser:
-    """Maps a number x to `values[k]`, where k is the number of edges ≤ x.
+    """Maps each number x to a small integer: `values[k]`, where k is the number of edges ≤ x.
 
     edges: (n,), strictly rising, not NaN.
     values: (n + 1,), small integers.
@@ -46,8 +46,7 @@ class Digitiser:
     _grids: list[_EdgeGrid | None] = field(default_factory=list, init=False, repr=False)
 
     def __call__(self, numbers: FloatArray) -> NDArray[Any]:
-        """Return, for every number, the small integer `values[k]`, where k is the index of the
-        interval that contains the number. The numbers may not be NaN."""
+        """Return the small integer of every number. The numbers may not be NaN."""
         if len(self.edges) <= _MAX_COMPARED_EDGES:
             return self.values.take(self._compared(numbers))
         grid = self._grid(len(numbers))
@@ -56,7 +55,7 @@ class Digitiser:
         return grid.look_up(numbers, self.edges, self.values)
 
     def tally(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
-        """Return how many of the numbers are mapped to each of 0, …, `values` - 1: (values,)."""
+        """Count how many of the numbers are mapped to each of 0, …, `values` - 1: (values,)."""
         if len(self.edges) > _MAX_COMPARED_EDGES:
             total = np.zeros(values, dtype=np.int64)
             piece = CACHE_FLOATS // 4  # a lookup has several intermediate results
@@ -83,8 +82,8 @@ class Digitiser:
         return self._grids[0]
 
     def __reduce__(self) -> tuple[type[Digitiser], tuple[FloatArray, NDArray[Any]]]:
-        """Pickle the edges and values without the grid for fast look-up. The grid is many times
-        larger, and is made again when needed."""
+        """Pickle the edges and values only. The grid for fast look-up is many times larger, and is
+        made again when it is needed."""
         return Digitiser, (self.edges, self.values)
 
     def _compared(self, numbers: FloatArray) -> NDArray[np.intp]:
@@ -108,8 +107,8 @@ class _EdgeGrid:
     scale, shift: a number x is in cell floor(scale · x + shift), clipped to the grid.
     edges: (depth, cells), the edges in each cell, rising; filled up with infinity where a cell has
         fewer than `depth`.
-    values: (cells · (depth + 1),), the results of a look-up, cell after cell. `depth` edges divide
-        a cell into depth + 1 intervals; each interval has one result.
+    values: (cells · (depth + 1),), the results of a look-up, cell after cell: one for each of the
+        depth + 1 intervals into which the edges divide a cell.
     crowded: (cells,), whether a cell has more than `depth` edges, so that its numbers need a binary
         search; None if no cell has.
     """

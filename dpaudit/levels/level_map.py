@@ -28,7 +28,7 @@ HALF = FOLDS // 2
 
 
 class CellCounter(Protocol):
-    """A fixed counter of outcomes by cell, which may overlap; it can be pickled.
+    """A fixed counter of outcomes by cell. An outcome may be in several cells. It can be pickled.
 
     levels: number of cells.
     """
@@ -55,26 +55,28 @@ class LevelMap(CellCounter, Protocol):
         ...
 
     def tally(self, outcomes: Outcomes) -> IntArray:
-        """Return the number of outcomes at each level: (levels,). It works in pieces that fit into
-        the processor's cache."""
+        """Return the number of outcomes at each level: (levels,). The outcomes are mapped in pieces
+        that fit into the processor's cache."""
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
             counts += np.bincount(self(piece), minlength=self.levels)
         return counts
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        """Return in words the event of the levels of a mask `chosen`, (levels,)."""
+        """Return the event that an outcome has a chosen level, in words. `chosen`: mask,
+        (levels,)."""
         ...
 
     def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int] | None:
-        """Return (values, intervals), the numbers of both that make up the event of the chosen
-        levels; None if it is not about the output or one coordinate."""
+        """Return (values, intervals): of how many single values, and of how many intervals, the
+        event of the chosen levels consists. Return None if the event is not about a number or
+        label: of the output, or of one coordinate."""
         return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedLevels(LevelMap):
-    """A level map whose levels are unions of the levels of the map `cells`.
+    """A level map whose levels are unions of levels of another map, `cells`.
 
     group: (cells.levels,), the new level of each level of `cells`.
     """
@@ -108,7 +110,8 @@ def pieces(outcomes: Outcomes) -> Iterator[Outcomes]:
 
 
 def by_input(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the counts of outcomes, (cells, 2), where `is_d1`, (size,), tells their inputs."""
+    """Count outcomes by cell and input: (cells, 2). `is_d1`, (size,), tells which outcomes are of
+    d1."""
     tallies = (counter.tally(outcomes.take(np.flatnonzero(arm))) for arm in (is_d1, ~is_d1))
     return np.stack(list(tallies), axis=1)
 
@@ -131,21 +134,23 @@ def folds(size: int) -> IntArray:
 def by_fold(indices: NDArray[np.integer], size: int, is_d1: NDArray[np.bool_]) -> IntArray:
     """Count draws by fold, index and input: (folds, size, 2).
 
-    indices: (draws,), an index below `size` for each draw, such as its cell.
+    indices: (draws,), an index of each draw in range(size), such as the number of its cell.
     """
     counts = by_arm(folds(len(indices)) * size + indices, FOLDS * size, is_d1)
     return counts.reshape(FOLDS, size, 2)
 
 
 def training_counts(counts: IntArray) -> IntArray:
-    """Return the counts that each fit is made from, (fits, …), from counts by fold, (folds, …)."""
+    """Return the counts from which each fit is made, (fits, …). `counts` are by fold,
+    (folds, …)."""
     total = counts.sum(axis=0)
     halves = counts[:HALF].sum(axis=0), counts[HALF:].sum(axis=0)
     return np.stack([*(total - counts), total, *halves])
 
 
 def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatArray) -> FloatArray:
-    """Return log-ratios, with ½ added to each count. Both arrays are (…, 2)."""
+    """Return the log-ratio of each pair of counts, after ½ was added to each count: (…). `counts`
+    and `arms` are (…, 2)."""
     log_counts = np.log(counts + 0.5)
     return np.asarray(log_counts[..., 0] - log_counts[..., 1] - even_odds(arms), dtype=float)
 
@@ -153,7 +158,7 @@ def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatA
 def larger_for_d1(counts: IntArray) -> bool:
     """Return whether numbers on d1 are mostly larger than on d2, by the Mann-Whitney statistic.
 
-    counts: by interval of numbers, in rising order.
+    counts: (intervals, 2), by interval of numbers, in rising order.
     """
     below = np.cumsum(counts, axis=0) - counts
     d1_larger, d2_larger = (counts * below[:, ::-1]).sum(axis=0)
@@ -163,8 +168,9 @@ def larger_for_d1(counts: IntArray) -> bool:
 def by_group(
     draws: FloatArray | IntArray, group: NDArray[np.integer], groups: int = 0
 ) -> FloatArray:
-    """Return sums of draws over groups of cells: (groups, 2).
+    """Return the sums of draws in each group of cells, by input: (groups, 2).
 
+    draws: (cells, 2).
     group: (cells,), the group of each cell.
     groups: least number of groups in the result; the last ones may be empty.
     """
@@ -173,15 +179,17 @@ def by_group(
 
 
 def equal_mass_runs(masses: FloatArray | IntArray, runs: int) -> NDArray[np.intp]:
-    """Divide ordered cells into runs of neighbours with about equal `masses` of draws. Return the
-    run of each cell: (cells,), 0 to `runs` - 1."""
+    """Divide ordered cells into runs of neighbouring cells, each with about the same number of
+    draws. Return the run of each cell: (cells,), 0 to `runs` - 1. `masses` has the draws of each
+    cell."""
     middle = np.cumsum(masses) - masses / 2
     run = np.minimum((middle * runs / max(1, masses.sum())).astype(np.intp), runs - 1)
     return np.asarray(run)
 
 
 def even_odds(arms: NDArray[np.integer | np.floating]) -> FloatArray:
-    """Return the log-odds of d1 at log-ratio 0, with 1 added to the draws of each input."""
+    """Return the log-odds of d1 in a cell with log-ratio 0. They are not 0 if the inputs were drawn
+    unequally often. `arms` is (…, 2); 1 is added to each of its numbers."""
     return np.asarray(np.log((arms[..., 0] + 1) / (arms[..., 1] + 1)), dtype=float)
 
 
@@ -194,10 +202,10 @@ _TAIL_EDGES, _TAIL_EDGES_OF_MANY = 16, 20
 
 @functools.lru_cache(maxsize=64)
 def tail_refined(smallest: float) -> FloatArray:
-    """Return the 63 quantiles that cut an order into 64 levels: evenly spaced from 0.05 to 0.95,
-    geometrically in both tails.
+    """Return the 63 quantiles, as shares, that cut an order into 64 levels. They are evenly spaced
+    from 0.05 to 0.95, and geometrically in both tails.
 
-    smallest: the smallest quantile, four draws as a share of all draws; at most 0.04.
+    smallest: the smallest quantile, 4 / number of draws; a larger one than 0.04 is lowered to it.
     """
     edges = _TAIL_EDGES_OF_MANY if smallest < 4 / MANY_DRAWS else _TAIL_EDGES
     low = np.geomspace(min(smallest, 0.04), 0.05, edges)
@@ -209,11 +217,11 @@ def tail_refined(smallest: float) -> FloatArray:
 
 
 def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
-    """Divide cells into levels. Return the level of every cell under every fit, (fits, cells), and
-    the number of levels.
+    """Divide cells into levels by their scores. Return the level of every cell under every fit,
+    (fits, cells), and the number of levels.
 
-    Cells with equal scores are on one level. All fits are cut at the same shares of the draws:
-    their scores may have different scales, but their ranks are comparable.
+    Cells with equal scores get the same level. All fits are cut at the same shares of the draws,
+    since ranks can be compared between fits, and scores cannot.
 
     scores: (fits, cells); the fit to all draws, the last, decides where levels are cut.
     masses: (cells,), number of draws in each cell; may be 0 for all.
@@ -228,10 +236,11 @@ def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
 
 
 def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
-    """Return the counts of draws by held-out level, (levels + 1, 2), the last for unseen outcomes.
+    """Count draws by held-out level and input: (levels + 1, 2). The last level is for unseen
+    outcomes.
 
     level: (folds, cells), for each fold, the level of each cell under the fit to all other folds.
-    counts: (folds, cells + 1, 2); the last cell is for unseen outcomes.
+    counts: (folds, cells + 1, 2), draws by fold; the last cell is for unseen outcomes.
     """
     index = np.append(level, np.full((len(level), 1), levels), axis=1).ravel()
     total = np.zeros((levels + 1, 2), dtype=np.int64)

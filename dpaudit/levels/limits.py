@@ -1,4 +1,4 @@
-"""Limits on time, memory and arithmetic that several modules share."""
+"""Limits on time, memory and numbers that several modules share."""
 
 # Limits on columns and on values of outcomes: the constants down to the next heading.
 

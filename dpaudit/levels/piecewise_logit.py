@@ -34,8 +34,8 @@ def probability(log_odds: FloatArray) -> FloatArray:
 
 
 def softplus(log_odds: FloatArray) -> FloatArray:
-    """Return log(1 + e^x) with an absolute error of about 2⁻⁵². It takes a tenth of the time of
-    `np.logaddexp(0, x)`, which is more exact where the result is near 0."""
+    """Return log(1 + e^x) for each entry x. The absolute error is about 2⁻⁵². It takes a tenth of
+    the time of `np.logaddexp(0, x)`, which is more exact where the result is near 0."""
     return np.asarray(np.maximum(log_odds, 0.0) + np.log(1 + np.exp(-np.abs(log_odds))))
 
 
@@ -56,7 +56,8 @@ _MAX_STEP = 3.0
 class Smoothed:
     """Smoothed counts by level.
 
-    draws: (levels, 2), expected draws; at each level, their sum is the number of draws there.
+    draws: (levels, 2), expected draws by level and input. Smoothing does not change their sum at a
+        level.
     follows_score: whether a multiple of the score is a term of the log-odds.
     log_likelihood: log-likelihood minus the cost of the terms, in nats.
     """
@@ -70,8 +71,9 @@ def smoothed(
     counts: NDArray[np.int64] | FloatArray,
     position: FloatArray | None = None,
 ) -> Smoothed:
-    """Smooth counts over levels by a sum of ramps, or by ramps and a multiple of `position`,
-    (levels,): the fit with the larger log-likelihood minus the cost of its terms."""
+    """Smooth counts by level by fitting a sum of ramps to the log-odds of d1. If `position`,
+    (levels,), is given, a sum of ramps and a multiple of it is fitted too; the result is the fit
+    with the larger log-likelihood minus the cost of its terms."""
     if len(counts) < 2:
         return Smoothed(counts.astype(np.float64), follows_score=False, log_likelihood=-np.inf)
     log_odds, worth, follows = _best_fit(counts, position)
@@ -80,9 +82,10 @@ def smoothed(
 
 
 def log_odds(counts: NDArray[np.int64]) -> FloatArray:
-    """Return log-odds of d1 by level, each array smoothed to a sum of ramps: (…, levels).
+    """Return the log-odds of d1 by level, (…, levels), smoothed to a sum of ramps for each array of
+    counts.
 
-    counts: (…, levels, 2), ordered from d2 to d1.
+    counts: (…, levels, 2), the levels in order from d2 to d1.
     """
     levels = counts.shape[-2]
     if levels < 2:
@@ -99,7 +102,7 @@ def log_odds(counts: NDArray[np.int64]) -> FloatArray:
 def _best_fit(
     counts: NDArray[np.int64] | FloatArray, position: FloatArray | None
 ) -> tuple[FloatArray, float, bool]:
-    """Return the log-odds of the better fit, its worth, and whether `position` is a term."""
+    """Return the better fit: (log-odds, log-likelihood minus cost, uses `position`)."""
     ramps = _ramps(len(counts))
     fits = [(*_Fits(ramps, counts[None])(), False)]
     if position is not None:
@@ -156,7 +159,7 @@ class _Fits:
         counts: NDArray[np.int64] | FloatArray,
         position: FloatArray | None = None,
     ) -> None:
-        """Prepare the regressions, one for each array of counts; `position` is for one only."""
+        """Prepare a regression for each array of counts; `position` is for a single one only."""
         self._ramps = ramps
         self._d1_draws = counts[..., 0].astype(np.float64)
         self._draws = counts.sum(axis=2).astype(np.float64)
@@ -175,7 +178,7 @@ class _Fits:
         self._chosen = np.empty((fits, 0, 2))
 
     def __call__(self) -> tuple[FloatArray, FloatArray]:
-        """Return the log-odds of d1, (fits, levels), and the worth of each fit, in nats."""
+        """Return log-odds of d1, (fits, levels), and log-likelihood minus cost of each fit."""
         result, worth = np.zeros_like(self._draws), np.zeros(len(self._draws))
         while len(self._growing):
             fitted = _products(self._terms, self._heights)
@@ -267,7 +270,7 @@ def _statistic(slope: FloatArray, bend: FloatArray) -> FloatArray:
 
 
 def _with_ramps(left: FloatArray, rise: FloatArray) -> FloatArray:
-    """Return left · rise, in pieces: for a large product, BLAS would start threads."""
+    """Return left · rise, in pieces, since BLAS starts threads for a large product."""
     rows = max(1, MAX_BLAS_PRODUCTS // rise.size)
     if len(left) <= rows:
         return left @ rise
@@ -311,7 +314,7 @@ def _averaged(
     terms: FloatArray,
     heights: FloatArray,
 ) -> FloatArray:
-    """Return log-odds, (levels,), with each ramp replaced by a mean of ramps with near ends."""
+    """Return log-odds, (levels,), after each ramp is averaged with ramps of nearby ends."""
     fitted = terms @ heights
     total = fitted.copy()
     for index in np.flatnonzero(chosen[:, 0] >= 0):

@@ -38,8 +38,8 @@ Places = NDArray[np.intp]
 def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> FloatArray:
     """Return the expected log-ratio of every place, smoothed along rows: (fits, places).
 
-    estimates: (fits, places), estimated log-ratios with normal errors.
-    variance: (fits, places), of these errors; infinite where nothing is known.
+    estimates: (fits, places), unsmoothed log-ratios, taken to have normal errors.
+    variance: (fits, places), the variance of these errors; infinite where nothing is known.
     rows: (rows, length), the indices of the places in each row; a short row ends in -1.
     """
     if estimates.shape[1] == 0:
@@ -131,7 +131,11 @@ class _Stretches:
         return np.cumsum(change, axis=2)[:, :, :length]
 
     def chances(self, worth: FloatArray, chance: FloatArray) -> FloatArray:
-        """Return the posterior probability of every stretch: (fits, stretches)."""
+        """Return the posterior probability of every stretch: (fits, stretches).
+
+        worth: (fits, stretches), log-likelihood of each stretch.
+        chance: (fits,), probability that the log-ratio jumps between two places.
+        """
         fits, (rows, length) = len(worth), self.rows.shape
         jumps, stays = np.log(chance)[:, None], np.log1p(-chance)[:, None]
         worth = worth + (self.end - self.start) * stays
@@ -159,7 +163,8 @@ class _Stretches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihoods:
-    """Likelihoods of all stretches, constant or drifting, by the log-ratio in the middle.
+    """The likelihood of every stretch, by the log-ratio in its middle, if it is constant or if it
+    drifts.
 
     best: (fits, stretches), the largest log-likelihood of each stretch.
     relative: (fits, stretches, 2, grid), the likelihood if the stretch is constant (index 0) or
@@ -174,7 +179,7 @@ class _Likelihoods:
 
     @classmethod
     def of(cls, estimates: FloatArray, weight: FloatArray, stretches: _Stretches) -> _Likelihoods:
-        """Return the likelihoods of all stretches, constant or drifting."""
+        """Return the likelihoods of all stretches. `weight` is 1 / variance of each estimate."""
         is_there = stretches.inside
         weights = np.where(is_there, weight[:, stretches.rows], 0.0)
         numbers = weights * np.where(is_there, estimates[:, stretches.rows], 0.0)
@@ -202,7 +207,8 @@ class _Likelihoods:
     def posterior(
         self, stretches: _Stretches, law: FloatArray, chance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the posterior probability of every stretch, alone and over its likelihood."""
+        """Return the posterior probability of every stretch, (fits, stretches), and this
+        probability divided by the likelihood of the stretch."""
         # `einsum` is used, since the threads of a matrix product cost more than they save.
         likelihood = np.einsum("fskg,fkg->fs", self.relative, law)
         chances = stretches.chances(self.best + np.log(likelihood), chance)

@@ -1,8 +1,8 @@
 """Portfolios, and the other results of learning.
 
-`Learned` is a portfolio with the beliefs to bet on and a record of the attacks that were tried.
-`SingleOutputs` takes the place of rules for probabilistic DP. `attacks/rules.py` makes portfolios;
-`auditing/` counts draws by their levels.
+`Learned` is a portfolio with the beliefs to bet on and a record of the attacks that were tried. For
+probabilistic DP, `SingleOutputs` takes its place. `attacks/rules.py` makes portfolios; `auditing/`
+counts draws by their levels.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointLevels(LevelMap):
-    """The levels of a portfolio. An outcome at which all side rules abstain has its level of the
-    main rule; any other has an extra level, one for each combination of guesses.
+    """The common levels of all rules of a portfolio. An outcome at which all side rules abstain has
+    the level that the main rule gives it. For all other outcomes there are extra levels, one for
+    each combination of guesses.
 
     main, main_guesses: the level map of the main rule, and its guess at each level, (main levels,).
-    sides: for each side rule, its level map and its guess at each of its levels.
+    sides: for each side rule, its level map and its guess at each level of that map.
     extra: (extra levels, rules), the guesses of all rules at the extra levels, main rule first.
     """
 
@@ -46,7 +47,8 @@ class JointLevels(LevelMap):
     def of(
         cls, main: LevelMap, guesses: IntArray, sides: Sequence[tuple[LevelMap, IntArray]]
     ) -> JointLevels:
-        """Return the levels of a portfolio of a main rule and side rules, each with its guesses."""
+        """Return the common levels of a main rule, given by its level map and its guesses, and side
+        rules."""
         values_of_rules = [
             np.unique(values).tolist()
             for values in (guesses, *(side_guesses for _, side_guesses in sides))
@@ -95,10 +97,10 @@ OTHER_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One rule.
+    """A rule, with the level map that it is made on.
 
-    role: "main", or the role of a side rule: "rare", the rare rule; "other", made from bins if the
-        main rule is made from single cells, and the reverse.
+    role: "main"; or, for a side rule, "rare" for the rare rule, and "other" for a rule from another
+        kind of candidate: from bins if the main rule is made from single cells, and the reverse.
     attack: the name of the attack that proposed the rule.
     level, guesses: the level map, and the guess at each level, (levels,).
     share: share of the exact test's error probability that this rule gets.
@@ -116,16 +118,16 @@ class Rule:
     point: ProfilePoint | None = None
 
     def words(self, guess: Literal[1, -1]) -> str | None:
-        """Return in words the event at which the rule makes a guess: 1 stands for d1, -1 for d2.
-        Return None if no output can lead to it."""
+        """Return the event at which the rule makes `guess`, 1 for d1 or -1 for d2, in words. Return
+        None if the rule makes this guess for no output."""
         chosen = np.asarray(self.guesses == guess)
         words = self.level.words(chosen) if chosen.any() else NO_OUTPUT
         return None if words == NO_OUTPUT else words
 
     @property
     def right_and_wrong(self) -> tuple[float, float]:
-        """(right, wrong): the expected numbers of right and of wrong guesses that this rule makes
-        about the inputs of the learning draws; (0, 0) if they are unknown."""
+        """(right, wrong): the expected numbers of right and wrong guesses of this rule about the
+        learning draws; (0, 0) if they are unknown."""
         if self.expected_guesses is None:
             return 0.0, 0.0
         (right_d1, wrong_d1), (wrong_d2, right_d2) = self.expected_guesses.tolist()
@@ -134,9 +136,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Portfolio:
-    """Rules on common levels.
+    """The rules of a portfolio, on common levels.
 
     rules: the main rule first; their shares of the error probability add up to 1.
+
+    all_guesses: (rules, levels), the guess of each rule at each common level.
     """
 
     level: LevelMap
@@ -172,7 +176,7 @@ class Portfolio:
         return self.level(outcomes)
 
     def only(self, number: int) -> Portfolio:
-        """Return a portfolio of the rule with this index alone, on the same levels, with share
+        """Return a portfolio of the rule at index `number` alone, on the same levels. Its share is
         1."""
         rule = replace(self.rules[number], share=1.0)
         return Portfolio(self.level, (rule,), self.all_guesses[number : number + 1])
@@ -184,7 +188,7 @@ TREES = "gradient-boosted trees"
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """An attack that was considered for the exact test.
+    """An attack that was tried, or skipped, in the search for rules for the exact test.
 
     predicted: the predicted bound, on ε at the tested δ or, if the claim is a curve, on δ at the
         tested ε; None for a skipped attack.
@@ -202,7 +206,8 @@ class ScoreDistributions:
 
     edges: the edges between levels, rising.
     counts: (draws of d1, draws of d2) for each level; the last pair is of outcomes without a score.
-    columns: the columns that the score depends on most, each with its share of at most 1 in total.
+    columns: (name, share) of the columns that the score depends on most; shares add up to at most
+        1.
     """
 
     edges: tuple[float, ...]
@@ -214,16 +219,16 @@ class ScoreDistributions:
 class Learned:
     """The result of a round of learning: rules, and beliefs to bet on.
 
-    portfolio: the rules of this round. The exact test has those of the last round.
+    portfolio: the rules of this round. The exact test uses the rules of the last round.
     beliefs: Pr[d1 | level] of every bettor, and the rules to bet on.
     tried: the attacks that were considered.
     scores: histogram of the score of the main rule; None if the main rule has no score.
     expected_draws: (levels, 2), expected learning draws by level of the portfolio. A draw at an
         extra level counts twice: there, and at its level of the main rule.
-    leading: the candidates that count further draws.
+    leading: the best candidates, for which further draws are counted.
     rare_filter: selects rare outputs for the rare rule; None without a rare rule.
     predicts_bound: whether some attack is predicted to certify a bound above 0.
-    counts: (levels, 2), held out, by level of the main rule.
+    counts: (levels, 2), held-out counts of the learning draws by level of the main rule.
     """
 
     portfolio: Portfolio
@@ -239,8 +244,8 @@ class Learned:
     def expected_by_joint_level(self, selection: SelectionDraws) -> NDArray[np.float64] | None:
         """Return the expected draws by level of the portfolio, (levels, 2), each draw counted once.
 
-        The draws at extra levels are subtracted from the levels of the main rule, in the
-        proportions of the selection draws.
+        In `expected_draws`, draws at extra levels are counted at a level of the main rule too. Here
+        they are subtracted there, in the proportions in which selection draws have both levels.
         """
         portfolio, expected = self.portfolio, self.expected_draws
         if expected is None or len(portfolio.rules) == 1:
@@ -260,7 +265,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SingleOutputs:
-    """Single outputs to certify one by one, for the probabilistic definition of DP.
+    """Outputs to test one by one for probabilistic DP, whether one input gives them too often.
 
     keys: (outputs,), hashes of the outputs, rising.
     words: (outputs,), each output in words.

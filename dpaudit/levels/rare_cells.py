@@ -51,13 +51,13 @@ Piece = tuple[float, float, bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareColumn:
-    """Map the entries of one column to cell numbers: 0 (`USUAL`) for usual, 1 (`UNLISTED`) for rare
-    but in no cell, 2 and more for cells.
+    """Maps the entries of one column to cell numbers: 0 (`USUAL`) for a usual entry, 1 (`UNLISTED`)
+    for a rare entry that is in no cell, and 2 or more for an entry in a cell.
 
     usual: the usual entries; None if all entries of the column count as rare.
     cells: values, labels and pieces of the tails, with their cell numbers.
-    is_tail: (size,), for each cell number, whether the cell is part of a tail. Such a cell proves
-        less: in many tails all draws are of one input by chance.
+    is_tail: (size,), for each cell number, whether the cell is part of a tail. Such a cell is
+        weaker evidence, since in many tails all draws are of one input by chance.
     example: an entry with cell number 1, in words; empty if there was none.
     only: (size,), whether each cell number is kept; entries with another cell number get 0. None:
         all are kept.
@@ -84,8 +84,8 @@ class RareColumn:
         return result if self.only is None else np.where(self.only[result], result, USUAL)
 
     def words(self, chosen: Mask, rare_filter: RareFilter) -> list[str]:
-        """Return in words the event that an entry of the column is in one of the chosen cells, as
-        alternatives such as `output is 7` and `output > 12`.
+        """Describe the event that an entry of the column is in one of the chosen cells. Return the
+        alternatives, such as `output is 7` and `output > 12`.
 
         chosen: (size,), a mask over cell numbers.
         """
@@ -100,10 +100,10 @@ class RareColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareLevels(LevelMap):
-    """Map outcomes to levels by their joint numbers (`joint_numbers`).
+    """Maps outcomes to levels, by the joint numbers that `joint_numbers` returns.
 
     rare_filter: selects the rare outcomes.
-    columns: map the entries of each column to cell numbers.
+    columns: one for each column with cells; maps its entries to cell numbers.
     level: the level of each joint number.
     example: a rare outcome whose rare entry is in none of `columns`, in words.
     """
@@ -158,16 +158,16 @@ class RareLevels(LevelMap):
 
 
 def joint_ranges(columns: Sequence[RareColumn]) -> list[slice]:
-    """Return for each column the range of its joint numbers, from 2 on. A joint number stands for a
-    column and a cell number of it other than `USUAL`; 0 and 1 (`OTHER`) stand for outcomes without
-    a listed rare entry."""
+    """Return the range of joint numbers of each column. A joint number from 2 on stands for a
+    column and one of its cell numbers other than `USUAL`. 0 (`USUAL`) and 1 (`OTHER`) stand for
+    outcomes whose entries in these columns are all usual."""
     ends = np.cumsum([2, *(column.size - 1 for column in columns)]).tolist()
     return [slice(*limits) for limits in pairwise(ends)]
 
 
 def joint_numbers(columns: Sequence[RareColumn], entries: Sequence[Numbers], size: int) -> Numbers:
-    """Return the joint number of the first rare entry of every outcome, `USUAL` without one:
-    (size,).
+    """Return the joint number of the first rare entry of every outcome, (size,); `USUAL` for an
+    outcome without a rare entry.
 
     entries: for each column, (size,), the cell number of every entry.
     """
@@ -178,8 +178,8 @@ def joint_numbers(columns: Sequence[RareColumn], entries: Sequence[Numbers], siz
 
 
 def in_words(word: str) -> str:
-    """Return the text of an outcome or entry as descriptions of events show it. The text `raised
-    KeyError` becomes `the exception KeyError`; any other text is cut to 60 characters."""
+    """Return the text of an outcome or entry as it appears in descriptions of events. The text
+    `raised KeyError` becomes `the exception KeyError`; any other text is cut to 60 characters."""
     if word.startswith(RAISED):
         return f"the exception {word.removeprefix(RAISED)}"
     return shortened(word)
@@ -188,7 +188,7 @@ def in_words(word: str) -> str:
 def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
     """Return the cells of the rare entries of a column; None if no entry is rare.
 
-    usual: the usual entries of the column; None for a column that usual outcomes do not have.
+    usual: the usual entries of the column; None if usual outcomes do not have this column.
     """
     is_rare = _is_rare(usual, column)
     if not is_rare.any():
@@ -216,8 +216,9 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
 
 
 def frequent_column(column: Column) -> RareColumn | None:
-    """Return a cell for each value and label that repeats often, one on either side for numbers far
-    beyond all others, and one for the rest; None if only the rest has a cell."""
+    """Return cells of the frequent entries of a column. Each value and each label that repeats
+    often has a cell, as have the numbers far below, and far above, all others; all other numbers
+    share one. Return None if there is only this last cell."""
     numbers = np.sort(column.numbers[is_number(column)])
     singles, counts = _often_seen(numbers, USUAL_DRAWS, MAX_CELLS)
     low, high = -math.inf, math.inf
@@ -277,7 +278,7 @@ def _cells(
 
 
 def _often_seen(rising: FloatArray, least: int, limit: int) -> tuple[FloatArray, IntArray]:
-    """Return the at most `limit` values that occur `least` times or more, rising, and counts."""
+    """Return (values, counts): at most `limit` values that occur at least `least` times."""
     starts = np.flatnonzero(np.append(True, rising[1:] != rising[:-1])[: len(rising)])
     values, counts = rising[starts], np.diff(np.append(starts, len(rising)))
     often = np.argsort(-counts, kind="stable")[:limit]
@@ -286,7 +287,7 @@ def _often_seen(rising: FloatArray, least: int, limit: int) -> tuple[FloatArray,
 
 
 def _is_rare(usual: Usual | None, column: Column) -> Mask:
-    """Return a mask of the rare entries: all but absent ones if `usual` is None."""
+    """Return a mask of the rare entries; if `usual` is None, of all entries but absent ones."""
     if usual is not None:
         return usual.is_rare(column)
     if column.codes is None:

@@ -1,8 +1,9 @@
 """The filter of rare outputs.
 
 After the sample buffer is full, draws are only counted and then discarded, but rare outputs are
-kept whole. A `RareFilter` is made from kept draws and decides by the output alone, so rules may use
-it. When memory is full, `auditing/counted_learning.py` makes it select fewer outputs.
+kept whole. A `RareFilter`, made from the draws in the buffer, decides which outputs are rare. It
+sees only the output, never the input, so rules may use it. When memory is full,
+`auditing/counted_learning.py` makes it select fewer outputs.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ Rows = NDArray[np.intp]
 class Usual:
     """The usual entries of one column; all other entries are rare.
 
-    numbers: the usual values, rising; or the two ends of the usual range if `is_range`.
+    numbers: the usual values, rising; if `is_range`, the two ends of the range of usual numbers.
     labels: the usual labels; None: all labels are usual.
-    repeated: rare values inside the range that were seen more than once.
+    repeated: numbers inside the range that are rare all the same, since they repeat, but not often.
     """
 
     name: str
@@ -60,9 +61,12 @@ class Usual:
 
     @classmethod
     def of(cls, column: Column, often: int, *, is_read: bool = False) -> Usual:
-        """Return the usual entries of a column: those seen at least `often` times or, if numbers
-        rarely repeat, a range of numbers; all texts, if `is_read` says that their contents have
-        columns."""
+        """Return the usual entries of a column: values and labels that were seen at least `often`
+        times. If numbers rarely repeat, a range of numbers is usual.
+
+        is_read: whether the contents of the column's texts have columns of their own; then all
+            texts are usual in this column.
+        """
         numbers = column.numbers[is_number(column)]
         labels = None if is_read else _usual_labels(column, often)
         values = _few(numbers)
@@ -77,11 +81,11 @@ class Usual:
         return self._rarity(column)
 
     def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:
-        """Return (usual, rows): the usual entries with those added that `column` has at least
-        `often` times, and for each added value and label, the row of one draw that has it.
+        """Return (usual, rows): the usual entries, and those that occur at least `often` times in
+        `column`; and for each entry added, the row of one draw that has it.
 
         If the usual numbers are a range, each end moves outward instead, to the `often`-th number
-        beyond it; `rows` has no entry for these.
+        beyond it, and `rows` has no entry for numbers.
         """
         rare_rows = np.flatnonzero(is_number(column) & self.is_rare(column))
         far = column.numbers[rare_rows]
@@ -98,7 +102,7 @@ class Usual:
         return replace(self, numbers=usual, labels=labels), rows
 
     def _more_labels(self, column: Column, often: int) -> tuple[frozenset[str] | None, Rows]:
-        """Return the usual labels with frequent labels of `column`, and rows that have them."""
+        """Return (usual labels with frequent labels of `column` added, a row of each added one)."""
         if self.labels is None or column.codes is None:
             return self.labels, np.empty(0, dtype=np.intp)
         codes, first, counts = np.unique(column.codes, return_index=True, return_counts=True)
@@ -124,14 +128,15 @@ class Usual:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareFilter:
-    """Selects the outcomes with an entry that is not usual. It never changes and can be pickled.
+    """Selects rare outputs: the outcomes with an entry that is not usual. It is fixed and can be
+    pickled.
 
-    rest: the usual hashes, rising. A hash covers the parts of an outcome that are in no column of
-        the filter. None: these parts are ignored.
+    rest: for the parts of an outcome that are in no column of the filter, the hashes that are
+        usual, rising. None: these parts are ignored.
     like: an outcome from which the filter was made, as a table with one row.
     often, draws: an entry is usual if it was seen at least `often` times in `draws` draws.
     is_cut: whether some columns are ignored, since outcomes had more than 256 columns.
-    is_narrowed: whether more entries were made usual later.
+    is_narrowed: whether more entries became usual after the filter was made.
     new_texts: whether at least half of the outcomes are texts that no other outcome repeats, even
         with `#` in place of each number. Only `seen` sets it.
     """
@@ -159,13 +164,13 @@ class RareFilter:
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int = USUAL_DRAWS) -> RareFilter:
-        """Return the filter of outcomes with an entry seen in fewer than `often` draws."""
+        """Return the filter that selects outcomes with an entry seen fewer than `often` times."""
         return cls._of(selection, often)
 
     @classmethod
     def seen(cls, selection: SelectionDraws) -> RareFilter | None:
         """Return the filter that selects outcomes with at least one entry that does not occur in
-        `selection`; None if outcomes have more columns than the filter can look at (256)."""
+        `selection`; None if outcomes have more than 256 columns, the most that a filter reads."""
         result, outcomes = cls._of(selection, 1), selection.outcomes
         new_texts = 2 * _single_texts(outcomes) >= outcomes.size
         return None if result.is_cut else replace(result, new_texts=new_texts)
@@ -195,8 +200,9 @@ class RareFilter:
     def narrowed(
         self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
     ) -> tuple[RareFilter, Rows]:
-        """Return (filter, rows): a filter to which rare entries that occur at least `often` times
-        in `kept` are usual, and the index in `kept` of one outcome for each of these entries.
+        """Return (filter, rows): a filter that selects fewer outcomes, and the index in `kept` of
+        one outcome for each entry that became usual. These are the rare entries that occur at least
+        `often` times in `kept`.
 
         kept: outcomes that this filter has selected.
         spared: names of columns in which all rare entries stay rare.
@@ -246,7 +252,7 @@ def _single_texts(outcomes: Outcomes) -> int:
 
 
 def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
-    """Return the range with each end moved outward, to the `often`-th number beyond it."""
+    """Return the range of usual numbers, each end moved out to the `often`-th number beyond it."""
     low, high = usual
     below, above = far[far < low], far[far > max(low, high)]
     if len(below) >= often:
@@ -309,7 +315,7 @@ def _often_enough(
 
 
 def _names(columns: Sequence[Column]) -> list[str]:
-    """Return the names to use: in place of a column of types, its column of entries."""
+    """Return the names of the columns to use: entries in place of their types."""
     names = [column.name for column in columns]
     every = set(names)
     return [name if _base(name) in every else _base(name) for name in names]
@@ -329,7 +335,7 @@ def _often(keys: KeyArray, often: int) -> KeyArray | None:
 
 
 def _missing(keys: KeyArray, known: KeyArray) -> Mask:
-    """Return a mask of the hashes that are not among the known ones, which rise."""
+    """Return a mask of the hashes that are not in `known`, which is rising."""
     if len(keys) > 1 and keys.strides == (0,):  # all outcomes share one key
         return np.broadcast_to(_missing(keys[:1], known), len(keys))
     if len(known) == 1:

@@ -19,7 +19,8 @@ from dpaudit.levels.level_map import FloatArray, IntArray
 
 def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Pool neighbouring cells into blocks until (first + ½) / (second + ½) rises from block to
-    block (isotonic regression). Return, for each cell, the total counts of its block: (cells, 2).
+    block, where first and second are the counts of a block (isotonic regression). Return, for each
+    cell, the total counts of its block: (cells, 2).
 
     Without the ½ this would be the maximum-likelihood fit of rising shares (Ayer et al. 1955). A
     cell without draws joins a neighbour.
@@ -60,13 +61,13 @@ _EXACT_TEST_LOSS = 2.4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleTable:
-    """Expected right and wrong guesses of every rule of a candidate.
+    """The expected numbers of right and wrong guesses of every rule of a candidate.
 
     correct, wrong: (levels + 1, levels + 1).
-    h: the factor of δ in c ≤ e^ε w + h δ, where c and w are the probabilities of a right and of a
-        wrong guess: 1 for a rule that guesses both inputs, ½ for a rule that guesses only one
-        (docs/method.md (2.1)).
-    possible: whether l ≤ u.
+    h: the factor of δ in c ≤ e^ε w + h δ (docs/method.md (2.1)), where c and w are the
+        probabilities of a right and of a wrong guess. It is 1 for a rule that guesses both inputs,
+        else ½.
+    possible: for each entry, whether l ≤ u, so that the rule exists.
     draws: number of all draws, with or without a guess.
     """
 
@@ -78,15 +79,17 @@ class RuleTable:
 
     @classmethod
     def of(cls, counts: IntArray) -> RuleTable:
-        """Return the table from counts by level, after the share of d1 was made monotone.
+        """Return the table from counts by level. Neighbouring levels are pooled first, so that the
+        share of d1 rises.
 
-        counts: (levels + 1, 2); the last level has no position in the order.
+        counts: (levels + 1, 2); the last level, for unseen outcomes, is left out.
         """
         return cls.of_monotone(_monotone(counts[:-1]), int(counts.sum()))
 
     @classmethod
     def of_balanced(cls, counts: IntArray) -> RuleTable:
-        """Return the table as `RuleTable.of` would if both inputs had been drawn equally often."""
+        """Return the table as `RuleTable.of` does, but scaled as if both inputs had been drawn
+        equally often."""
         ordered = balanced(_monotone(counts[:-1]), counts.sum(axis=0))
         return cls.of_monotone(ordered, int(counts.sum()))
 
@@ -98,8 +101,8 @@ class RuleTable:
 
         ordered: (levels, 2), expected draws; the share of d1 rises from level to level.
         draws: number of all draws, unseen outcomes included.
-        variance: (levels,), of the expected draws of d1. If given, right guesses are lowered, and
-            wrong guesses raised, by `tuning.DEVIATIONS` standard deviations.
+        variance: (levels,), the variance of the expected draws of d1. If given, right guesses are
+            lowered, and wrong guesses raised, by `tuning.DEVIATIONS` standard deviations.
         """
         below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
         above = below[-1] - below
@@ -117,19 +120,21 @@ class RuleTable:
 
 
 def balanced(draws: FloatArray | IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return draws, (levels, 2), scaled as if both inputs had been drawn equally often. Otherwise
-    the input that chance drew more often would look easier to guess."""
+    """Return draws, (levels, 2), scaled as if both inputs had been drawn equally often. Unscaled,
+    an input that happens to be drawn more often would look easier to guess."""
     return np.asarray(draws * (arms.sum() / 2 / np.maximum(arms, 1)))
 
 
 def largest(bounds: FloatArray) -> tuple[int, int]:
-    """Return (l, u) of the largest entry of a table of rules, the first if several are equal."""
+    """Return the rule (l, u) with the largest entry in a table; the first one if several are
+    equal."""
     low, high = divmod(int(np.argmax(bounds)), bounds.shape[1])
     return low, high
 
 
 def guesses_of(rule: tuple[int, int], levels: int, unseen: int = 0) -> IntArray:
-    """Return the guess of rule (l, u) at every level: (levels,), at the last level `unseen`."""
+    """Return the guess of rule (l, u) at every level, (levels,). At the last level it is
+    `unseen`."""
     low, high = rule
     guesses = np.zeros(levels, dtype=np.int64)
     guesses[:low] = -1
@@ -141,13 +146,14 @@ def guesses_of(rule: tuple[int, int], levels: int, unseen: int = 0) -> IntArray:
 def predicted_epsilon(
     table: RuleTable, delta: float, future_draws: int, penalty: float
 ) -> FloatArray:
-    """Return the ε that every rule is predicted to certify at `delta` on `future_draws` draws; it
+    """Return the ε that every rule is predicted to certify at `delta` on `future_draws` draws. It
     may be negative, and is -inf for impossible rules.
 
-    First, the guesses that δ excuses are subtracted from the right guesses: h · δ · draws, plus z
-    standard errors. The prediction is then the log-odds of Wilson's lower bound on the share of
-    right guesses, at z standard errors. z = √(a² + b²), where a = `penalty` corrects for the luck
-    of selection, and b for the bound of the exact test, which lies below the estimate.
+    First, an upper limit of the guesses that δ excuses is subtracted from the right guesses:
+    h · δ · draws, plus z standard errors. The prediction is the log-odds of Wilson's lower bound,
+    at z standard errors, on the share of right guesses among the rest. Here z = √(a² + b²):
+    a = `penalty` corrects for the luck of selection, and b for the distance between estimate and
+    bound in the exact test.
     """
     ratio = table.draws / max(1, future_draws)
     excused = table.h * delta * table.draws
@@ -157,8 +163,8 @@ def predicted_epsilon(
 
 
 def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
-    """Return the predicted log wealth (nats) of a bettor on every rule against `point`, after as
-    many draws as in learning; -inf for impossible rules."""
+    """Return the predicted log wealth, in nats, of a bettor on every rule against the claimed
+    `point`, after as many draws as in learning. It is -inf for impossible rules."""
     if point.delta == 0:
         claimed = min(1 / (1 + math.exp(-point.epsilon)), _MAX_PROBABILITY)
         guesses = table.correct + table.wrong
@@ -176,8 +182,8 @@ def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
 def predicted_delta(
     table: RuleTable, epsilon: float, future_draws: int, penalty: float
 ) -> FloatArray:
-    """Return the δ that every rule is predicted to certify at ε on `future_draws` draws; it may be
-    negative, and is -inf for impossible rules.
+    """Return the δ that every rule is predicted to certify at `epsilon` on `future_draws` draws. It
+    may be negative, and is -inf for impossible rules.
 
     The prediction is lowered by √(a² + b²) standard errors, as in `predicted_epsilon`.
     """
@@ -194,15 +200,15 @@ def predicted_delta(
 def evidence_of(
     correct: FloatArray, wrong: FloatArray, point: ProfilePoint, draws: int, h: float
 ) -> FloatArray:
-    """Return the evidence (nats) of guesses against a claimed point (ε, δ); 0 without any.
+    """Return the evidence of guesses against a claimed point (ε, δ), in nats; 0 if there is none.
 
-    It is the number of guesses times the Kullback-Leibler divergence of the share of right guesses
-    from e^ε / (1 + e^ε), the largest share under the claim.
+    It is the number of guesses times the Kullback-Leibler divergence of two shares: the share of
+    right guesses, from e^ε / (1 + e^ε), the largest share that the claim allows.
 
     correct, wrong: numbers of right and wrong guesses.
     draws: number of all draws, with or without a guess.
-    h: factor of δ; h · δ · draws right guesses are excused and subtracted first (docs/method.md
-        §2).
+    h: factor of δ in `RuleTable`; h · δ · draws right guesses are subtracted first, since δ excuses
+        them (docs/method.md §2).
     """
     excused = h * point.delta * draws
     left = np.maximum(np.asarray(correct, dtype=float) - excused, 1e-9)
@@ -212,7 +218,8 @@ def evidence_of(
 
 
 def never_abstaining(table: RuleTable) -> FloatArray:
-    """Return `table.correct` with -inf for all rules that abstain at some level: all but l = u."""
+    """Return `table.correct`, but -inf for every rule that abstains at some level: for all except
+    l = u."""
     return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)
 
 

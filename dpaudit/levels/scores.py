@@ -1,8 +1,8 @@
 """Scores, whose bins are the levels of candidates.
 
 A scorer in `attacks/` returns a `Scored`; `candidates.by_score` cuts its final score into levels.
-The helpers cross-fit a slow learner, put the scores of several fits on one scale, and name the
-columns that a score depends on.
+Further functions cross-fit a slow learner, put the scores of several fits on one scale, and name
+the columns that a score depends on.
 """
 
 from __future__ import annotations
@@ -49,18 +49,19 @@ class Score(Protocol):
         ...
 
     def words(self) -> str:
-        """Return a description of the score, such as `adds up 5 coordinates`."""
+        """Return the words that follow "the score" in a report, such as `adds up 5 coordinates`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """A score of the selection draws, before it is fitted to all draws.
+    """A score of the selection draws, which is fitted to all draws only when it is needed.
 
     attack: name of the scorer, as reports show it.
     held_out: (size,), the held-out score of every draw.
-    final_score: makes the final score, fitted to all draws.
-    halves: (2, size), the scores of all draws by fits to two halves of the draws; None: unknown.
+    final_score: returns the score fitted to all draws, the final score.
+    halves: (2, size), the scores of all draws by each of two fits, to halves of the draws; None:
+        unknown.
     edges: edges between levels.
     """
 
@@ -75,18 +76,19 @@ class Scored:
 
     @property
     def levels(self) -> IntArray:
-        """The level of every draw, (size,); for a draw without a score the last, len(edges) + 1."""
+        """The level of every draw: (size,). A draw without a score has the last level,
+        len(edges) + 1."""
         return _levels_of(self.held_out, _bins(self.edges))
 
     def level_map(self) -> ScoreLevels:
-        """Return the map from outcomes to the bins of the final score."""
+        """Return the level map whose levels are the bins of the final score."""
         return ScoreLevels.cut(self.final_score(), self.edges)
 
     def position(self, draws: IntArray) -> FloatArray | None:
         """Return the mean score at every level but the last, (levels - 1,); None without `halves`.
 
-        Draws are sorted into levels by the fit to one half and scored by the fit to the other, and
-        the reverse. A score that is only noise therefore has about the same mean at every level.
+        The fit to one half sorts draws into levels, and the fit to the other half scores them; then
+        the reverse. So a score that is only noise has about the same mean at every level.
 
         draws: (levels,), number of draws at each level.
         """
@@ -132,8 +134,9 @@ class ScoreLevels(LevelMap):
 
 
 def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
-    """Return (column, share of the total weight), the largest first, without columns of weight 0. A
-    column of types counts for the column whose entries it describes."""
+    """Return (column, share of the total weight) for each column with a weight above 0, the largest
+    share first. The weight of a column of types is added to that of the column whose entries it
+    describes."""
     total: dict[str, float] = {}
     for name, weight in zip(names, weights, strict=True):
         plain = name.removeprefix(KIND)
@@ -144,8 +147,8 @@ def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, f
 
 
 def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
-    """Return the names of at most four columns to name in reports: those with more than a quarter
-    of the largest share; none if these have less than a tenth of the total.
+    """Return the names of the columns that reports name for a score: at most four, with more than a
+    quarter of the largest share. Return none if their shares add up to at most a tenth.
 
     columns: (name, share), the largest share first.
     """
@@ -156,7 +159,8 @@ def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
 
 
 def with_most(what: str, columns: Sequence[tuple[str, float]]) -> str:
-    """Return the description `what` of a score, followed by the columns that it depends on most."""
+    """Return `what`, the description of a score, followed by the columns that the score depends on
+    most."""
     named = most(columns)
     return f"{what}, most of all {', '.join(named)}" if named else what
 
@@ -164,11 +168,11 @@ def with_most(what: str, columns: Sequence[tuple[str, float]]) -> str:
 def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArray:
     """Return held-out scores on the scale of the fit to all draws: (size,).
 
-    Each fit has a scale of its own. So each score is replaced by the score of the same rank in the
-    final fit, without a look at the inputs; not with fewer than 2,000 draws, whose ranks are
-    imprecise.
+    Each fit has a scale of its own. So each held-out score is replaced by the score of the same
+    rank in the fit to all draws. Inputs are not used. With fewer than 2,000 draws ranks are
+    imprecise, and the scores are returned unchanged.
 
-    held_out, kept: (size,), the scores, held out and by the fit to all draws.
+    held_out, kept: (size,), the held-out scores, and the scores by the fit to all draws.
     fold: (size,), the fold of each draw.
     """
     if len(held_out) < MIN_DRAWS_TO_RANK:
@@ -206,8 +210,8 @@ def cross_fitted(
     fit: Callable[[IntArray], Fit],
     score: Callable[[Fit, IntArray], FloatArray],
 ) -> tuple[FloatArray, Fit, FloatArray | None]:
-    """Cross-fit a learner. Return (held_out, fit, halves) as in `Scored`, with the final fit, to
-    the first `most_rows` draws.
+    """Cross-fit a slow learner. Return (held_out, fit, halves): the held-out score of every draw,
+    (size,); a fit to the first `most_rows` draws; and `halves` as in `Scored`.
 
     With at least 2 · most_rows draws, `held_out` is taken from the two fits of `halves`. With
     fewer, `halves` is None, and each third of the draws is scored by a fit to the other two thirds.

@@ -1,7 +1,7 @@
 """Shrink the log-ratios of many cells, and divide the cells into levels.
 
-Of many cells the luckiest looks most telling, so log-ratios are shrunk towards values that the
-cells have in common. Two models are fitted by EM to the counts of all cells:
+Among many cells, the most extreme log-ratios are partly luck, so log-ratios are shrunk towards
+values that the cells have in common. Two models are fitted by EM to the counts of all cells:
 
 * `Law`: log-ratios are draws from the distribution on a grid that makes the counts most likely (a
   nonparametric maximum-likelihood mixture, Kiefer & Wolfowitz 1956).
@@ -50,7 +50,7 @@ class Law:
     """The distribution of the log-ratios of cells, on the grid `GRID`.
 
     weights: (grid,), the probability of each log-ratio.
-    even: log-odds of d1 in a cell with log-ratio 0, not 0 if the inputs were drawn unequally often.
+    even: log-odds of d1 in a cell with log-ratio 0; not 0 if the inputs were drawn unequally often.
     """
 
     weights: FloatArray
@@ -58,13 +58,15 @@ class Law:
 
     @classmethod
     def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Law:
-        """Return the maximum-likelihood distribution of the log-ratios of cells."""
+        """Return the distribution of log-ratios that makes the counts of these cells most
+        likely."""
         even = float(even_odds(arms))
         alike, cells = np.unique(counts, axis=0, return_counts=True)
         return cls(_most_likely(_likelihood(alike, even), cells), even)
 
     def expected(self, counts: IntArray) -> FloatArray:
-        """Return the expected share of d1 in each cell, and its variance: (2, cells)."""
+        """Return the expected share of d1 in each cell, given its counts, and the variance:
+        (2, cells)."""
         alike, index = np.unique(counts, axis=0, return_inverse=True)
         posterior = _on_grid(_likelihood(alike, self.even), self.weights)
         share = 1 / (1 + np.exp(-GRID - self.even))
@@ -84,15 +86,19 @@ class Law:
 
 
 def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return the expected share of d1 in each cell, by a `Law` fitted to these cells: (cells,)."""
+    """Return the expected share of d1 in each cell, (cells,), by the `Law` fitted to these
+    cells."""
     return np.asarray(Law.of(counts, arms).expected(counts)[0])
 
 
 def shrunk_to(
     predicted: FloatArray, counts: IntArray, arms: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Return the share of d1 in each cell, (cells,), shrunk towards the share that follows from the
-    predicted log-ratio, (cells,), as strongly as the counts of all cells suggest."""
+    """Return the expected share of d1 in each cell, (cells,), shrunk towards a prediction. The
+    counts of all cells decide how strongly.
+
+    predicted: (cells,), the predicted log-ratio of each cell.
+    """
     even = predicted[:, None] + float(even_odds(arms))
     likelihood = _likelihood(counts, even)
     posterior = _on_grid(likelihood, _most_likely(likelihood, np.ones(len(counts), dtype=int)))
@@ -100,7 +106,7 @@ def shrunk_to(
 
 
 def _likelihood(counts: IntArray, even: float | FloatArray) -> FloatArray:
-    """Return the likelihood of each log-ratio given each cell, (cells, grid), at most 1."""
+    """Return the likelihood of each log-ratio given the counts of each cell: (cells, grid), ≤ 1."""
     odds = GRID + even
     logs = -counts[:, :1] * np.log1p(np.exp(-odds)) - counts[:, 1:] * np.log1p(np.exp(odds))
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
@@ -124,6 +130,7 @@ def _on_grid(likelihood: FloatArray, weights: FloatArray) -> FloatArray:
 class ExpectedDraws:
     """Estimated numbers of draws by level.
 
+    draws: (levels, 2).
     variance: (levels,), squared standard error of the estimated draws of d1; None: unknown.
     is_one_fit: whether a single fit gives the estimates of all levels, so that their errors are
         correlated.
@@ -136,13 +143,13 @@ class ExpectedDraws:
 
 def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     """Join cells with similar shares of d1 into levels. Return the level of every cell, (cells,),
-    rising with its share, and the number of levels, at most 63.
+    and the number of levels, at most 63. A cell with a larger share never has a lower level.
 
-    Cells with equal shares are on one level. While there are more than 63 levels, the two
+    Cells with equal shares have the same level. While there are more than 63 levels, the two
     neighbours whose union loses the least information about the input are joined (Ward 1963).
 
-    share: (cells,), expected share of d1.
-    draws: (cells,), number of draws.
+    share: (cells,), expected share of d1 in each cell.
+    draws: (cells,), number of draws in each cell.
     """
     distinct, index = np.unique(share, return_inverse=True)
     mass = np.maximum(np.bincount(index.ravel(), weights=draws), TINY)
@@ -189,7 +196,7 @@ _SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _CountPairs:
-    """The distinct pairs (draws of d1, draws of d2) that cells have.
+    """The distinct pairs (draws of d1, draws of d2) that occur among cells.
 
     d1_draws, d2_draws: (pairs, 1), draws of d1 and of d2, as floats.
     frequencies: (pairs,), number of cells with this pair.
@@ -212,8 +219,8 @@ class _Model:
     """A model of clusters. All cells of a cluster have the log-ratio +s or -s for its size s.
 
     sizes, weights: (clusters,), size of each cluster, and its share of the cells.
-    worth: log-likelihood minus `COST_OF_PARAMETER` nats for each cluster; in the first model, which
-        has a cluster at every point of a grid, for each local maximum of `weights`.
+    worth: log-likelihood minus `COST_OF_PARAMETER` nats for each cluster. The first model has a
+        cluster at every point of a grid; there only local maxima of `weights` are counted.
     """
 
     sizes: FloatArray
@@ -223,7 +230,8 @@ class _Model:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihood:
-    """The likelihood of possible log-ratios (a size and a sign), given the counts of a cell.
+    """The likelihood of each possible log-ratio, of any size and either sign, given the counts of a
+    cell.
 
     relative: (2, cells, sizes), the likelihood divided by the largest likelihood of the cell;
         positive log-ratios first, then negative ones.
@@ -250,7 +258,8 @@ class _Likelihood:
         return blame
 
     def logs(self, weights: FloatArray) -> FloatArray:
-        """Return the log of each cell's likelihood, averaged over log-ratios: (cells,)."""
+        """Return the log of the mean likelihood of each cell over log-ratios, by their `weights`:
+        (cells,)."""
         total = (self.relative * (weights / 2)).sum(axis=(0, 2), keepdims=True)
         return np.asarray(np.log(total) + self.log_largest)[0, :, 0]
 
@@ -259,7 +268,8 @@ def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
     """Return the share of d1 in every cell, (cells,), averaged over models of clusters by their
     posterior probabilities.
 
-    A cell whose own share is more than four standard errors from the expectation keeps it.
+    A cell whose observed share is more than four standard errors from this average keeps its
+    observed share.
     """
     alike, index, frequencies = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
     cells = _CountPairs.of(alike, frequencies, float(even_odds(arms)))
@@ -280,7 +290,7 @@ def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
 
 
 def _models(cells: _CountPairs) -> list[_Model]:
-    """Return models with fewer and fewer clusters, until one is far less likely than the best."""
+    """Return models with ever fewer clusters, until one is far less likely than the best."""
     grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
     _, weights, likelihood = _fitted(cells, grid, even_weights, _EM_STEPS, moves=False)
     beside = np.concatenate([[0.0], weights, [0.0]])
@@ -312,7 +322,7 @@ def _models(cells: _CountPairs) -> list[_Model]:
 def _one_more(
     cells: _CountPairs, on_grid: _Likelihood, sizes: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray, float] | None:
-    """Add the cluster that raises the likelihood fastest, and fit again; None without gain."""
+    """Add the cluster that raises the likelihood fastest, and fit again; None if none raises it."""
     logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
     # The exponent is limited: for a cell that no cluster explains it would overflow.
     odds = on_grid.relative * np.exp(np.minimum(on_grid.log_largest - logs, 300.0))
@@ -330,7 +340,7 @@ def _one_more(
 def _joined(
     cells: _CountPairs, sizes: FloatArray, weights: FloatArray, index: int
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Join the clusters `index` and `index` + 1, in rising order of sizes, and fit again."""
+    """Join the clusters at `index` and `index` + 1, sorted by size, and fit again."""
     order = np.argsort(sizes, kind="stable")
     sizes, weights = sizes[order], weights[order]
     pair = slice(index, index + 2)
@@ -344,7 +354,7 @@ def _joined(
 def _fitted(
     cells: _CountPairs, sizes: FloatArray, weights: FloatArray, steps: int, *, moves: bool
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Run EM on clusters of cells; with `moves`, each step also moves sizes by a Newton step."""
+    """Fit weights of clusters by EM; with `moves`, each step also moves their sizes (Newton)."""
     d1_draws, draws = cells.d1_draws, cells.d1_draws + cells.d2_draws
     frequencies = cells.frequencies[:, None]
     everything = cells.frequencies.sum()
@@ -367,7 +377,7 @@ def _fitted(
 
 
 def _posterior(cells: _CountPairs, model: _Model) -> tuple[FloatArray, FloatArray]:
-    """Return the posterior probability and share of d1 at each log-ratio of clusters and grid."""
+    """Return (posterior probability, share of d1) of each log-ratio of clusters and grid."""
     sizes = np.concatenate([model.sizes, SIZES])
     weights = np.concatenate([model.weights, np.full(len(SIZES), MIN_WEIGHT)])
     likelihood = _Likelihood.of(cells, sizes)

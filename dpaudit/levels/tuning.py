@@ -1,10 +1,10 @@
-"""The tuned constants of learning: they decide which rule is frozen.
+"""The tuned constants of learning, which influence which rules are learned.
 
-They do not touch validity, since the draws that certify a rule had no part in choosing it. Each
-trades power on one kind of mechanism for power on another. Only constants that were tuned against
-each other are here, chosen on reference mechanisms: `python -m benchmarks.tuning` halves and
-doubles each and prints the change of efficiency (benchmarks/RESULTS.md). Other modules read
-`tuning.NAME` at each use, so that the benchmark can change it.
+They do not affect validity, since the draws that certify a rule had no part in choosing it. Each
+constant trades power on one kind of mechanism for power on another. They were tuned together on
+reference mechanisms: `python -m benchmarks.tuning` halves and doubles each and prints the change of
+efficiency (benchmarks/RESULTS.md). Other modules read `tuning.NAME` at each use, so that the
+benchmark can change it.
 """
 
 from dpaudit.levels import limits

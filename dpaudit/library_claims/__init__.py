@@ -57,9 +57,10 @@ SOURCE = "claim_source"
 
 
 def ask(function: Any, question: Question) -> dict[str, Any]:
-    """Return the answer of a library about one of its objects, about a method or function of its
-    own, or about a function whose attribute `claim_source` names the object. Raises NoClaim if no
-    known library makes it, if the library refuses or fails, or if its claim allows every leak."""
+    """Return the answer of a library about `function`: an object of the library, a method or
+    function of the library, or a function whose attribute `claim_source` names such an object.
+    Raises NoClaim if it comes from no known library, if the library refuses or fails, or if the
+    claim allows every leak."""
     for thing in _objects(function, question):
         name = _library_of(thing)
         if name is None:
@@ -103,7 +104,7 @@ def _objects(function: Any, question: Question) -> Iterator[Any]:
 
 
 def _called(source: Callable[..., Any], question: Question) -> Any:
-    """Return the result of a mechanism's `claim_source`, called with d1 if it has a parameter."""
+    """Return the result of a mechanism's `claim_source`. It gets d1 if it takes an argument."""
     import inspect  # not needed for other mechanisms
 
     if not inspect.signature(source).parameters:
@@ -127,7 +128,7 @@ def _library_of(thing: Any) -> str | None:
 
 
 def _last_line(text: str) -> str:
-    """Return the last line of an error message that has a letter or digit, cut at 300."""
+    """Return the last line of an error message with a letter or digit, cut to 300 characters."""
     # If a function of the user raises in OpenDP, the message has a traceback before this line.
     lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
     return lines[-1][:300] if lines else ""

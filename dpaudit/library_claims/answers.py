@@ -17,7 +17,7 @@ _REMEDY = "give the claim itself, or an object or a pair of inputs with a finite
 
 
 class NoClaim(Exception):
-    """Raised, with the code of an error in docs/errors.md, if a library states no claim to test."""
+    """Raised if a library states no claim to test. Has the code of an error in docs/errors.md."""
 
     def __init__(self, text: str, code: str) -> None:
         super().__init__(text)
@@ -27,9 +27,9 @@ class NoClaim(Exception):
 class Question:
     """The question to a library.
 
-    pair: d1 and d2; None if a search will find the pair.
-    relation: None if not stated.
-    delta: the δ at which a claim that is a curve ε(δ) is tested; None: at several values of δ.
+    pair: d1 and d2. None: a search will find the pair.
+    relation: neighbouring relation of the inputs; None if the user states none.
+    delta: the δ at which a claim that is a curve ε(δ) is tested. None: at several values of δ.
     params: keyword arguments of every call of the mechanism.
     """
 
@@ -54,7 +54,7 @@ def version_of(package: str) -> str:
 
 
 def number(value: Any, symbol: str, query: str) -> float:
-    """Return the parameter `symbol` as a float. Raises NoClaim for no claim, such as ε = ∞."""
+    """Return the parameter `symbol` as a float. Raises NoClaim if it limits no leak, as ε = ∞."""
     parameter = float(value)
     if not 0 <= parameter < math.inf:
         why = f"{query} says {symbol} = {parameter:g}, which claims nothing; {_REMEDY}"
@@ -66,7 +66,7 @@ def number(value: Any, symbol: str, query: str) -> float:
 
 
 def point(question: Question, query: str, epsilon: Any, delta: Any = 0.0) -> dict[str, Any]:
-    """Return the answer of a library that states a single (ε, δ)."""
+    """Return the answer of a library that states a single point (ε, δ)."""
     epsilon, delta = number(epsilon, "ε", query), number(delta, "δ", query)
     if question.delta is not None and delta == 0:
         why = f"{query} states the claim without a δ to choose; leave delta out"
@@ -84,7 +84,7 @@ def point(question: Question, query: str, epsilon: Any, delta: Any = 0.0) -> dic
 
 def single(question: Question, query: str, **parameters: Any) -> dict[str, Any]:
     """Return the answer of a library that states its claim in other parameters than ε and δ alone,
-    such as ρ for zCDP or μ for Gaussian DP."""
+    such as ρ for zCDP or μ for Gaussian DP. `query` is the call that gave the claim."""
     symbols = {"rho": "ρ", "delta": "δ", "mu": "μ"}
     if question.delta is not None:
         # This claim has no δ that the user could choose, so `point` raises NoClaim.
@@ -97,7 +97,8 @@ def single(question: Question, query: str, **parameters: Any) -> dict[str, Any]:
 def curve(
     question: Question, query: str, epsilon_at: Callable[[float], Any], *, pure: bool = False
 ) -> dict[str, Any]:
-    """Return the answer of a library that states ε as a function of δ; `pure`: also for δ = 0."""
+    """Return the answer of a library that states ε as a function of δ. `pure` says that the
+    function is defined for δ = 0, too. `query` is the call that gave the claim."""
     if question.delta is not None:
         delta = question.delta
         epsilon = number(epsilon_at(delta), "ε", f"{query} at δ = {delta:g}")
@@ -130,7 +131,7 @@ def curve(
 
 
 def norm(first: Any, second: Any, order: float) -> float | None:
-    """Return the norm, of order 1, 2 or ∞, of the difference of numbers or vectors, else None."""
+    """Return the norm (order 1, 2 or ∞) of the difference of two numbers or vectors, or None."""
     first_entries, second_entries = vector(first), vector(second)
     if first_entries is None or second_entries is None or len(first_entries) != len(second_entries):
         return None
@@ -149,7 +150,7 @@ def norm(first: Any, second: Any, order: float) -> float | None:
 
 
 def vector(value: Any) -> list[Any] | None:
-    """Return the entries of a list or array of finite numbers, or of one number, else None."""
+    """Return the entries of a list or array of finite numbers, or [number] of one; else None."""
     plain = value.tolist() if hasattr(value, "tolist") else value
     entries = list(plain) if isinstance(plain, (list, tuple)) else [plain]
     for entry in entries:
@@ -161,7 +162,7 @@ def vector(value: Any) -> list[Any] | None:
 
 
 def _upward(exact: Fraction, start: float | None = None, power: int = 1) -> float:
-    """Return the first float x, from `start` or `exact` upwards, with x ** power ≥ exact."""
+    """Return the first float x ≥ `start` (default: `exact`) with x ** power ≥ `exact`."""
     candidate = float(exact) if start is None else start
     while Fraction(candidate) ** power < exact:
         candidate = candidate * (1 + 2.0**-52) or 5e-324
@@ -179,8 +180,8 @@ def rows(value: Any) -> list[Any] | None:
 
 
 def exchanged(first: Any, second: Any) -> tuple[int, int] | None:
-    """Return (number of records of `first` that `second` lacks, number of records of `second` that
-    `first` lacks), whatever their order; None if an input is not a list or an array."""
+    """Return the number of records that only `first` has, and the number that only `second` has, in
+    any order. Return None if an input is not a list or an array."""
     first_rows, second_rows = rows(first), rows(second)
     if first_rows is None or second_rows is None:
         return None
@@ -207,8 +208,8 @@ def edits(first: Sequence[Any], second: Sequence[Any]) -> int:
 
 
 def within(question: Question, sensitivity: Any, query: str) -> None:
-    """Raise NoClaim, with the name of the mechanism's class, if the two inputs are numbers whose
-    distance exceeds `sensitivity`, since the mechanism's claim does not apply to them."""
+    """Raise NoClaim if the two inputs are numbers whose distance exceeds `sensitivity`, since the
+    mechanism's claim does not apply to them. `query` names the class of the mechanism."""
     distance = None if question.pair is None else norm(*question.pair, order=1)
     if distance is not None and not isinstance(sensitivity, bool) and distance > float(sensitivity):
         raise NoClaim(

@@ -22,13 +22,13 @@ _RECORD = "__opendp_dict__"
 
 
 def as_function(made: Any) -> Any:
-    """Return a function of a dataset that uses `made`, an object of a library; any other object
-    unchanged.
+    """Return a function of a dataset that uses `made`, an object of a library. Return any other
+    object unchanged.
 
     An OpenDP measurement that adds independent noise to each entry of a vector of any length
     becomes a function of a dataset and a number of outputs (`ManyDraws`). An estimator of
     diffprivlib becomes a function that fits it and returns the fitted attributes. The attribute
-    `claim_source` of the function is the object.
+    `claim_source` of the function is `made`.
     """
     library = _library(made)
     if library == "opendp" and is_entrywise(made):
@@ -71,7 +71,7 @@ def _named(function: Any, thing: Any) -> Callable[..., Any]:
 
 def is_entrywise(measurement: Any) -> bool:
     """Return whether an OpenDP measurement adds independent noise to each entry of a vector of any
-    length, by its input domain, and by the name of the constructor that it has recorded."""
+    length. The answer follows from its input domain and the recorded name of its constructor."""
     domain = getattr(measurement, "input_domain", None)
     is_vector = str(getattr(domain, "type", "")).startswith("VectorDomain")
     if not is_vector or getattr(domain, "size", None) is not None:
@@ -87,14 +87,15 @@ def is_entrywise(measurement: Any) -> bool:
 
 
 class ManyDraws:
-    """A function that makes many draws with one call of an OpenDP measurement, which adds
-    independent noise to each entry of a vector: of one that contains the dataset `size` times."""
+    """A function that makes many draws with one call of an OpenDP measurement. The measurement adds
+    independent noise to each entry of a vector; the vector contains the dataset `size` times."""
 
     def __init__(self, measurement: Any) -> None:
         self.claim_source = measurement
 
     def __call__(self, dataset: Any, size: int) -> Any:
-        """Return `size` outputs: vectors as long as the dataset, or numbers if it is a number."""
+        """Return `size` outputs. Each is a vector as long as the dataset, or a number for a
+        number."""
         plain = dataset.tolist() if hasattr(dataset, "tolist") else dataset
         is_vector = isinstance(plain, (list, tuple))
         entries = list(plain) if is_vector else [plain]

@@ -12,14 +12,14 @@ NAME, PACKAGE = "dp-accounting", "dp-accounting"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the curve ε(δ) of an accountant, or that of `of_event` for an event."""
+    """Return the curve ε(δ) of an accountant. For an event, return that of `of_event`."""
     return of_event(thing, question) if not hasattr(thing, "get_epsilon") else _of(thing, question)
 
 
 def of_event(event: Any, question: Question, relation: str | None = None) -> dict[str, Any]:
-    """Return the curve ε(δ) of the PLD accountant for `event`, or that of the RDP accountant if the
-    PLD accountant cannot compose the event. `relation` is a name of dp-accounting, such as
-    "REPLACE_SPECIAL"; None stands for its default."""
+    """Return the curve ε(δ) of the PLD accountant for `event`. If this accountant cannot compose
+    the event, return that of the RDP accountant. `relation` is a name of dp-accounting, such as
+    "REPLACE_SPECIAL"; None stands for the default of dp-accounting."""
     import dp_accounting
     from dp_accounting import pld, rdp
 

@@ -14,8 +14,8 @@ NAME, PACKAGE = "Opacus", "opacus"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the curve ε(δ) of the method `get_epsilon` of an Opacus accountant, or of the
-    `accountant` of an object such as a `PrivacyEngine`."""
+    """Return the curve ε(δ) that an Opacus accountant states by `get_epsilon`. `thing` is the
+    accountant or has it as the attribute `accountant`, as a `PrivacyEngine` does."""
     accountant = getattr(thing, "accountant", thing)
     if not hasattr(accountant, "history"):
         why = f"Opacus' {type(thing).__name__} has no accountant; name the PrivacyEngine"

@@ -63,9 +63,9 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
 
 
 def distance(metric: str, question: Question) -> Any:
-    """Return the distance of the two inputs in the measurement's metric or, if the pair is not
-    known yet, the largest distance of two neighbours. OpenDP accepts numbers of the metric's type
-    alone. An integer metric gets int, rounded up, and a metric of histograms a tuple."""
+    """Return the distance of the two inputs in the measurement's metric. If the pair is not known
+    yet, return the largest distance of two neighbours. The type is the one that OpenDP accepts:
+    int, rounded up, for an integer metric, and a tuple for a metric of histograms."""
     pair = question.pair
     d_in = _of_relation(metric, question) if pair is None else _of_pair(metric, pair)
     if d_in is None:

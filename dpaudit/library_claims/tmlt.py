@@ -12,8 +12,8 @@ NAME, PACKAGE = "Tumult Core", "tmlt.core"
 
 
 def ask(measurement: Any, question: Question) -> dict[str, Any]:
-    """Return the claim of the method `privacy_function` at the distance of the two inputs. Exact
-    numbers are rounded up to floats."""
+    """Return the claim that `measurement.privacy_function` states at the distance of the two
+    inputs. Exact numbers are rounded up to floats."""
     d_in = _distance(measurement, question)
     call = f"privacy_function(d_in={d_in})"
     loss = measurement.privacy_function(d_in)

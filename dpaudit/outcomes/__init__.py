@@ -33,12 +33,12 @@ keys
     64-bit hashes of outcomes, (size,): equal for equal outcomes, in every process.
 representation, form
     The properties of an outcome that == does not compare: types, signs of zero, orders of the keys
-    of dicts, digits of a Decimal. Except for signs, each is an entry of its own, a form, unless it
-    is usual, as the type float of a number.
+    of dicts, digits of a Decimal. Each, except the sign, is an entry of its own, called a form. A
+    usual property, such as the type float of a number, has no entry.
 aspect
     A column that is computed from another column: `lowest set bit of output`, `kind of output`.
 known outcomes
-    Outcomes that were seen before, among which new ones are looked for.
+    Outcomes that were seen before. Later outcomes are found among them.
 band
     An interval in place of the numbers in it, as a label such as `number < 3`.
 symbol

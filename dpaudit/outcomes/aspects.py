@@ -1,5 +1,5 @@
-"""Aspects, such as bits and decimal places of numbers, or types and kinds of entries. The name of
-an aspect is a prefix and the name of the other column: `decimal places of output[2]`."""
+"""Compute aspects, such as bits and decimal places of numbers, or types and kinds of entries. The
+name of an aspect is a prefix and the name of the other column: `decimal places of output[2]`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ Codes = NDArray[np.int64]
 
 
 def made_from(name: str, known: Callable[[str], Column]) -> Column:
-    """Return the column called `name`, computed from another if it is the name of an aspect.
+    """Return the column called `name`. If it is the name of an aspect, compute it from the other
+    column.
 
-    known: returns the column with a name without prefix.
+    known: a function that returns a column that is no aspect, by its name.
     """
     prefix = prefix_of(name)
     if prefix is None:
@@ -44,15 +45,15 @@ def made_from(name: str, known: Callable[[str], Column]) -> Column:
 
 @lru_cache(maxsize=1024)  # every block of draws has the same columns
 def prefix_of(name: str) -> str | None:
-    """Return the prefix of the name of a computed column, such as `kind of `; None for the name of
-    any other column."""
+    """Return the prefix of the name of an aspect, such as `kind of `; None for the name of any
+    other column."""
     return next(
         (prefix for prefix in (KIND, OF_TYPE, SIGN, *ASPECTS) if name.startswith(prefix)), None
     )
 
 
 def _aspect_of(column: Column, name: str) -> Column:
-    """Return a column in which a property, such as the lowest set bit, replaces each number."""
+    """Return a column with a property of each number, such as its lowest set bit, in its place."""
     numbers, labels = column.numbers, (*column.labels, "zero", "infinite")
     codes = np.zeros(len(numbers), dtype=np.int32)
     if column.codes is not None:
@@ -142,7 +143,7 @@ def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
 
 
 def _with_few_digits(numbers: FloatArray) -> Codes:
-    """Return the indices of floats of decimals with at most 15 digits and 15 decimal places."""
+    """Return the indices of floats that are decimals of at most 15 digits and 15 decimal places."""
     digits = np.floor(np.log10(np.abs(numbers))) + 1
     powers = 10.0 ** np.clip(_DIGITS - digits, 0, _DIGITS)
     nearest = np.rint(numbers * powers)

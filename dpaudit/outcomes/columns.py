@@ -78,12 +78,12 @@ class Raised:
 class PlacePath:
     """A place in an outcome, such as `output["Escargots"]`. Equal names denote the same place.
 
-    parent: path of the value that contains the value at this path; None for the outcome itself.
+    parent: path of the value that contains the value at this place; None for the outcome itself.
     step: kind of the last step, such as "key".
     word: text of the last step: an index, a key, an element of a set, an attribute or a property.
-    depth: number of steps from the outcome.
-    texts: names of the paths of the texts whose contents the path leads through.
-    contents: kinds of these contents: "json", "numbers" or "words".
+    depth: number of steps from the outcome to this place.
+    texts: if the place lies in the content of a text, or of several nested ones, their names.
+    contents: the kind of each of these contents: "json", "numbers" or "words".
     """
 
     parent: PlacePath | None
@@ -116,15 +116,15 @@ class PlacePath:
 
     @property
     def is_in_keys(self) -> bool:
-        """Whether the hash of an outcome depends on its entry at this path: not for orders of a
-        dict's keys, since a set in the dict may order them differently in each process."""
+        """Whether the hash of an outcome depends on its entry at this path. It does not for orders
+        of a dict's keys, since a set in the dict may order them differently in each process."""
         return self.step != "form" or self.word != ORDER
 
     @property
     def tells_by_absence(self) -> bool:
-        """Whether the lack of an entry here is information that no other entry gives: for keys of
-        dicts, elements of sets and contents of texts, but not for items of lists, which have a
-        length."""
+        """Whether it is information of its own that an outcome has no entry here. It is for keys of
+        dicts, elements of sets and contents of texts, but not for items of lists, whose length
+        tells the same."""
         return self.step in ("key", "element", "content")
 
     def then(self, step: Step, word: str) -> PlacePath:
@@ -150,7 +150,8 @@ ROOT = PlacePath(None, "root", "output")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """The entries of all outcomes at one place, called `name`. Some labels may be unused."""
+    """The entries of all outcomes at one place, called `name`. Some of `labels` may be used by no
+    entry."""
 
     name: str
     numbers: FloatArray
@@ -172,7 +173,7 @@ class Column:
         return Column(self.name, self.numbers[index], codes, self.labels)
 
     def trimmed(self) -> Column:
-        """Return a column with the same entries, without texts in `labels` that no entry uses."""
+        """Return a column with the same entries, without unused texts in `labels`."""
         codes, labels = self.codes, self.labels
         if codes is not None and len(codes) > 0:
             used, indices = np.unique(codes, return_inverse=True)
@@ -181,8 +182,8 @@ class Column:
         return Column(self.name, self.numbers, codes, labels)
 
     def keys(self) -> KeyArray:
-        """Return a hash of each entry, (size,), which callers must not change. Equal entries have
-        equal hashes, except that 0.0 and -0.0 differ."""
+        """Return a hash of each entry, (size,), as an array that callers must not change. Equal
+        entries have equal hashes, except that 0.0 and -0.0 differ."""
         has_more = self.codes is not None and 0 < len(self.codes) < len(self.labels)
         column = self.trimmed() if has_more else self
         return entry_keys(column.numbers, column.codes, label_keys(column.labels))
@@ -197,7 +198,7 @@ class Column:
 class PlaceEntries:
     """The entries of some outcomes at one place.
 
-    rows: index of the outcome of each entry, (entries,); None for all, in order.
+    rows: index of the outcome of each entry, (entries,); None: all outcomes, in order.
     """
 
     path: PlacePath
@@ -206,8 +207,8 @@ class PlaceEntries:
 
 
 def at(rows: RowArray | None, place: Sequence[int] | NDArray[np.int64]) -> RowArray:
-    """Return `rows[place]`. If `rows` is None, which stands for all rows 0, 1, 2, ..., return
-    `place` itself as an array."""
+    """Return `rows[place]`. None for `rows` stands for all rows 0, 1, 2, ...; then the result is
+    `place`."""
     indices = np.asarray(place, dtype=np.int32)
     return indices if rows is None else rows[indices]
 
@@ -231,8 +232,8 @@ def entry_word(number: float) -> str:
 
 
 def number_writer(name: str) -> Callable[[float], str]:
-    """Return a function that writes a number of the column `name`: 5 as `2^5` in columns of bits,
-    as `5 ns` in the column of durations, and as `5` in others."""
+    """Return a function that writes a number as reports show it in the column `name`: 5 is `2^5` in
+    a column of bits, `5 ns` in the column of durations, and `5` in others."""
     if name == ELAPSED:
         return duration_word
     if name.startswith((LOWEST_BIT, HIGHEST_BIT)):
@@ -248,7 +249,7 @@ def duration_word(nanoseconds: float) -> str:
 
 
 def is_negative_zero(numbers: FloatArray) -> NDArray[np.bool_] | None:
-    """Return a mask of the numbers that are -0.0; None if none is, as one pass finds out."""
+    """Return a mask of the numbers that are -0.0; None if none is."""
     bits = numbers.view(np.int64)
     if not len(bits) or bits.min() > _NEGATIVE_ZERO:
         return None
@@ -290,11 +291,12 @@ def join(columns: Sequence[Column]) -> Column:
 def recoded(
     known: dict[str, int], labels: Iterable[str], codes: CodeArray | None, size: int
 ) -> CodeArray:
-    """Return codes of a column that refer to the labels in `known`, which several columns share, in
-    place of the column's own labels.
+    """Return new codes for the entries of a column, which refer to labels that several columns
+    share.
 
-    known: maps a label to its new code, from 1. Labels of the column that are missing are added.
-    codes: the column's own codes; None if all of its `size` entries are numbers.
+    known: the shared labels: maps a label to its new code, from 1. Labels of the column that are
+        missing are added to it.
+    labels, codes: those of the column; `codes` is None if all of its `size` entries are numbers.
     """
     new_codes = [0, *(known.setdefault(label, len(known) + 1) for label in labels)]
     if codes is None:
@@ -310,7 +312,8 @@ def entry_keys(numbers: FloatArray, codes: CodeArray | None, known: KeyArray) ->
 
 
 def label_keys(labels: Iterable[str]) -> KeyArray:
-    """Return the hash of label k, from 1, at index k; index 0 is 0."""
+    """Return the hashes of labels, (labels + 1,): label k, counted from 1, is at index k; index 0
+    is 0."""
     return np.array([0, *map(text_key, labels)], dtype=np.uint64)
 
 
@@ -333,8 +336,8 @@ def mix(keys: KeyArray) -> KeyArray:
 
 
 def find(keys: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the index of each wanted hash in the sorted `keys`; `len(keys)` for one that is not
-    there."""
+    """Return the index in `keys`, which are sorted, of each wanted hash; `len(keys)` for a hash
+    that is not among them."""
     if len(keys) == 0:
         return np.zeros(len(wanted), dtype=np.intp)
     indices = np.searchsorted(keys, wanted)

@@ -2,9 +2,8 @@
 dpaudit.
 
 The processes that call the mechanism send objects of pandas, Polars and Arrow as `Frame` and
-`PlainSeries`, so that the auditing process does not need these libraries. This module does not
-import
-them either: a mechanism that returns their objects has already imported them.
+`PlainSeries`, so that the auditing process does not need these libraries. This module imports none
+of them: a mechanism that returns their objects has already imported them.
 """
 
 from __future__ import annotations
@@ -67,8 +66,8 @@ def is_series(kind: type) -> bool:
 
 
 def as_frame(value: Any) -> Frame:
-    """Convert a data frame or an Arrow table to a `Frame`. A number is added to a name that
-    repeats."""
+    """Convert a data frame or an Arrow table to a `Frame`. If several columns have the same name,
+    numbers are added to it."""
     library = _library(type(value), _FRAMES)
     if library == "pandas":
         keys = _distinct(value.columns.tolist())
@@ -86,7 +85,7 @@ def as_frame(value: Any) -> Frame:
 
 
 def as_series(value: Any) -> PlainSeries:
-    """Convert a series, an index or an Arrow array to a `PlainSeries` (plain values)."""
+    """Convert a series, an index or an Arrow array to a `PlainSeries`."""
     library, name = _library(type(value), _SERIES), type(value).__qualname__
     if library == "pandas":
         return PlainSeries(f"{name} of {value.dtype}", _entries(value))
@@ -98,8 +97,8 @@ def as_series(value: Any) -> PlainSeries:
 
 
 def scalar_parts(value: Any) -> tuple[str, list[Any]] | None:
-    """Return (kind, plain values that describe it) for a time stamp, a duration or a missing value
-    of pandas. The kind is "moment", "duration" or "missing". Return None for any other value."""
+    """Describe a time stamp, a duration or a missing value of pandas: return (kind, plain values).
+    The kind is "moment", "duration" or "missing". Return None for any other value."""
     pandas = sys.modules.get("pandas")
     name = type(value).__name__
     missing = () if pandas is None else (getattr(pandas, "NA", None), getattr(pandas, "NaT", None))
@@ -115,9 +114,9 @@ def scalar_parts(value: Any) -> tuple[str, list[Any]] | None:
 
 
 def content(value: Any) -> bytes:
-    """Return bytes by which a change of a value is noticed: its pickle, but for a pandas object
-    names, types and hashes of the rows, since its pickle changes when the object is only read.
-    Raise the exceptions of hashing or pickling."""
+    """Return bytes that change if a value is changed: its pickle. For a pandas object, they are its
+    names and types, and hashes of its rows, since its pickle changes even when it is only read.
+    Exceptions of hashing and pickling are not caught."""
     kind = type(value)
     if "pandas" not in (_library(kind, _FRAMES), _library(kind, _SERIES)):
         return pickle.dumps(value)
@@ -129,7 +128,7 @@ def content(value: Any) -> bytes:
 
 
 def _library(kind: type, names: dict[str, list[str]]) -> str | None:
-    """Return the library that defines a class or one of its bases; None without one."""
+    """Return the library that defines a class or one of its bases; None if there is none."""
     for library, classes in names.items():
         module: Any = sys.modules.get(library)
         for class_name in classes if module is not None else ():
@@ -151,7 +150,7 @@ def _entries(series: Any) -> Entries:
 
 
 def _distinct(keys: list[Any]) -> list[Any]:
-    """Replace a key that occurs n times before in the list by (key, n)."""
+    """Replace each key that occurred n > 0 times before in the list by (key, n)."""
     if len(set(keys)) == len(keys):
         return keys
     counts: Counter[Any] = Counter()

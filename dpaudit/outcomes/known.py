@@ -1,7 +1,7 @@
 """Find the outcomes of a table among known outcomes.
 
-An outcome is found by its hash or, if every column has few distinct entries, by symbols, in less
-than half of the time: `Alphabet` maps the entries of each column to symbols, and tables map
+An outcome is found by its hash. If every column has few distinct entries, it is found by symbols,
+in less than half of the time: `Alphabet` maps the entries of each column to symbols, and tables map
 combinations of symbols to known outcomes. `Bands` first replaces numbers by bands.
 """
 
@@ -138,7 +138,7 @@ class Alphabet:
 
     name: name of the column.
     values: distinct entries of the column.
-    bands: first replaces numbers by bands; None to use the entries as they are.
+    bands: replaces numbers by bands first; None: entries are used unchanged.
     """
 
     name: str
@@ -156,8 +156,8 @@ class Alphabet:
         return cls(column.name, (*numbers, *(column.labels[code - 1] for code in used)))
 
     def through(self, bands: Bands) -> Alphabet:
-        """Return the `Alphabet` of entries after `bands`; this same object if they do not change
-        its column."""
+        """Return the `Alphabet` of a column whose numbers `bands` replaces; the same object if it
+        replaces none in this column."""
         return replace(self, bands=bands) if self.name in bands.names else self
 
     def __call__(self, column: Column) -> Symbols:
@@ -185,7 +185,7 @@ class Alphabet:
 
 @lru_cache(maxsize=1024)  # the same alphabets read every block of draws
 def _reading(alphabet: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
-    """Return (known, start, steps), from which `Alphabet` computes a number for each entry."""
+    """Return (known, start, steps), by which an `Alphabet` finds the symbol of an entry."""
     # The small integer of an entry is `len(values)` minus its number r. `known` maps entries to r,
     # for texts (0 for any other text). A number has r = `start`, plus the increase of each step
     # (comparison, number, increase) whose comparison is true.
@@ -213,8 +213,8 @@ class Known:
     """A set of known outcomes, among which `places` finds the outcomes of a table.
 
     keys: hashes of the known outcomes, rising.
-    entries: finds outcomes by symbols; None to find them by hashes.
-    bands: replaces numbers of outcomes, before these are looked for; None: numbers stay.
+    entries: finds outcomes by symbols; None: they are found by hashes.
+    bands: replaces numbers in the outcomes to find; None: numbers stay.
     """
 
     keys: KeyArray
@@ -223,18 +223,18 @@ class Known:
 
     @classmethod
     def of(cls, keys: KeyArray, outcomes: Outcomes) -> Known:
-        """Return a `Known` of these outcomes, with their hashes, rising."""
+        """Return the `Known` of these outcomes. `keys` are their hashes, rising."""
         return cls(keys, KnownEntries.of(outcomes))
 
     def through(self, bands: Bands) -> Known:
-        """Return a copy that first applies `bands` to the outcomes that it looks for. In the known
-        outcomes, numbers must already be replaced."""
+        """Return a copy that first applies `bands` to the outcomes to find. In the known outcomes,
+        numbers must already have been replaced by these bands."""
         entries = None if self.entries is None else self.entries.through(bands)
         return Known(self.keys, entries, bands)
 
     def places(self, outcomes: Outcomes) -> PlaceArray:
-        """Return the index of each outcome among the known ones, `len(keys)` if unknown:
-        (size,)."""
+        """Return the index of each outcome among the known ones, (size,); `len(keys)` for an
+        unknown one."""
         indices = None if self.entries is None else self.entries.places(outcomes)
         if indices is not None:
             return indices
@@ -243,12 +243,12 @@ class Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownEntries:
-    """Known outcomes of one shape, with few distinct entries in each column, as symbols.
+    """Known outcomes of one shape, with few distinct entries in each column, stored as symbols.
 
     columns: for each column, the function that maps its entries to symbols.
     fixed: entries that all known outcomes share.
-    symbols: symbols of the known outcomes, one row for each column with at least two distinct
-        entries.
+    symbols: symbols of the known outcomes, with a row for each column that has at least two
+        distinct entries.
     """
 
     columns: tuple[Alphabet, ...]
@@ -283,11 +283,12 @@ class KnownEntries:
         return replace(self, columns=tuple(alphabet.through(bands) for alphabet in self.columns))
 
     def places(self, outcomes: Outcomes) -> PlaceArray | None:
-        """Return the index of each outcome among the known ones, their number if unknown: (size,).
+        """Return the index of each outcome among the known ones, (size,); their number for an
+        unknown one.
 
-        Return None if the outcomes must be found by hashes instead: if their shape is another, if
-        they contain -0.0, or if a column lists more distinct labels than there are outcomes, as a
-        selection of few outcomes may.
+        Return None if the outcomes must be found by hashes instead. This is so if they have another
+        shape, if they contain -0.0, or if a column has more labels than there are outcomes, as
+        after a selection of few outcomes.
         """
         if not isinstance(outcomes, Table) or _fixed(outcomes) != self.fixed:
             return None
@@ -315,13 +316,13 @@ class KnownEntries:
 
     @property
     def _has_spare(self) -> bool:
-        """Whether an additional integer in each column stands for all unknown entries."""
+        """Whether the symbols of each column include one for unknown entries."""
         # With several lookup tables, the tables map unknown outcomes to an index of their own. With
         # one table, `places` marks unknown outcomes in a mask instead.
         return math.prod(len(alphabet.values) for alphabet in self.columns) > _MAX_TABLE
 
     def _tables(self) -> Tables:
-        """Return the lookup tables of `places`, one or None per column of several entries."""
+        """Return the tables of `places`: for each column with several entries, a table or None."""
         # `places` combines the integers of the first columns, one column at a time, into one
         # number. If the next column would give more than `_MAX_TABLE` numbers, a table first
         # replaces them by smaller ones: each combination in a known outcome gets a number of its

@@ -46,11 +46,12 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """The paths and labels of a `LongTable`, with their hashes, shared by all tables of its rows.
+    """The paths and labels of a `LongTable`, with their hashes. Tables of some of its rows share
+    it.
 
     index: maps the name of a path to its index in `paths`.
     path_keys: hashes of the names of the paths, (paths,).
-    label_keys: hashes of the labels, with label k, from 1, at index k: (labels + 1,).
+    label_keys: hashes of the labels, (labels + 1,): label k, counted from 1, is at index k.
     """
 
     paths: tuple[PlacePath, ...]
@@ -71,9 +72,9 @@ class Vocabulary:
 class LongTable(Outcomes):
     """Outcomes of different shapes as one list of entries, at most one for each outcome and path.
 
-    offsets: the entries `offsets[p]:offsets[p + 1]` belong to path p: (paths + 1,).
+    offsets: (paths + 1,); the entries `offsets[p]:offsets[p + 1]` belong to path p.
     rows: index of the outcome of each entry, (entries,).
-    numbers, codes: as in a column, with labels in `vocabulary.labels`, each (entries,).
+    numbers, codes: (entries,), as in a column, with labels in `vocabulary.labels`.
     """
 
     vocabulary: Vocabulary
@@ -103,7 +104,7 @@ class LongTable(Outcomes):
         return int(np.count_nonzero(self._counts()))
 
     def _counts(self) -> IntArray:
-        """Return the number of outcomes with an entry at each path; 0 for properties, (paths,)."""
+        """Return the number of outcomes with an entry at each path, (paths,); 0 for forms."""
         is_form = [path.step == "form" for path in self.vocabulary.paths]
         return np.where(is_form, 0, np.diff(self.offsets))
 
@@ -118,7 +119,7 @@ class LongTable(Outcomes):
         return self.numbers[self.offsets[index] : self.offsets[index + 1]]
 
     def _forms(self) -> list[PlacePath]:
-        """Return the paths of the properties that distinguish outcomes which == calls equal."""
+        """Return the paths of the forms that differ between outcomes that are equal by ==."""
         counts, paths = np.diff(self.offsets), self.vocabulary.paths
         forms = [
             path for path, count in zip(paths, counts, strict=True) if path.step == "form" and count

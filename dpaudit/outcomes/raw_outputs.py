@@ -1,6 +1,6 @@
 """Read the raw outputs of a mechanism into a table: `from_raw`, and one function for each type of
-values. Each function `_read_…(reader, path, rows, values)` adds the entries of values of one type
-at the place `path` (`reader.py`)."""
+values. A function `_read_…(reader, path, rows, values)` adds the entries for values of one type at
+the place `path` to a `Reader`."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ def from_raw(
     raw: abc.Sequence[Any] | NDArray[Any], *, types: bool = True, text_orders: bool = True
 ) -> Outcomes:
     """Return the table of raw outputs: each item of a list, or each row of an array, is one
-    outcome. Raise MechanismError for a value of another type, with the type and the place.
+    outcome. Raise MechanismError, with type and place, for a value whose type is not supported.
 
     An outcome may be a number, a string, bytes, a Boolean, None, a date, a fraction, a complex
     number, a member of an enumeration, a UUID or a NumPy scalar; a list, tuple, set, dict, array,
     dataclass, named tuple, data frame or series (pandas, Polars, Arrow) of these; or `Raised`.
 
     types: whether the type of a number is part of an outcome, so that 1 and 1.0 differ. The dtype
-        of an array that contains a batch of outcomes never counts, since a single float among
-        integers changes it for all outcomes.
-    text_orders: whether the order of string keys in a dict may be part of an outcome; this also
-        needs a fixed hash seed in this process. Give False if the outputs come from a process with
+        of an array of all outcomes never counts, since a single float among integers would change
+        it for all of them.
+    text_orders: whether the order of string keys in a dict may be part of an outcome. It is part
+        only if this process has a fixed hash seed. Must be False for outputs of a process with
         another hash seed.
     """
     with step("reading outputs of the mechanism", _watch):
@@ -188,7 +188,7 @@ def _read_texts(reader: Reader, path: PlacePath, rows: Rows, values: Values) -> 
 def _read_contents(
     reader: Reader, path: PlacePath, rows: Rows, texts: Sequence[str], codes: CodeArray
 ) -> None:
-    """Add the column entries for the structures and numbers inside texts, coded from 1."""
+    """Add the entries for the contents of texts; `codes` has the index of each text, from 1."""
     levels = _MAX_DEPTH - path.depth - 1
     contents = {
         i: text_content for i, text in enumerate(texts) if (text_content := content(text, levels))
@@ -205,7 +205,7 @@ def _read_contents(
 
 
 def _among(rows: Rows, chosen: Collection[int], codes: NDArray[np.integer]) -> tuple[Rows, Places]:
-    """Return (rows of the outcomes with a chosen text, for each the index among the chosen)."""
+    """Return the rows whose text is a chosen one, and the index of this text among the chosen."""
     index = np.full(int(codes.max()), -1)
     index[list(chosen)] = np.arange(len(chosen))
     choice = index[codes - 1]

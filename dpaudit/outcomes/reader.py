@@ -1,8 +1,8 @@
 """`Reader`: makes a table of raw outputs, place by place.
 
 The functions in `dpaudit.outcomes.raw_outputs` read the values of each type. Most methods have two
-parameters in common: `rows`, the indices of the outcomes that have an entry at the place, None for
-all; and `values`, the entries of these outcomes there.
+parameters in common: `rows`, the indices of the outcomes that have a value at the place, or None
+for all outcomes; and `values`, these values.
 """
 
 from __future__ import annotations
@@ -81,9 +81,10 @@ class Reader:
         reader_of: returns the function that reads values of a type at a path.
         types: whether the types of numbers, strings and Booleans are part of an outcome, so that 1
             and 1.0 differ.
-        text_orders: whether the order of the string keys of a dict may be part of an outcome. False
-            for outcomes from a process with another hash seed: this process then cannot decide
-            whether the order is that of a set of strings, which is random and reveals nothing.
+        text_orders: whether the order of the string keys of a dict may be part of an outcome. Must
+            be False for outcomes from a process with another hash seed: then this process cannot
+            decide whether the order is that of a set of strings, which is random and reveals
+            nothing.
         """
         self.size = size
         self.types, self.text_orders = types, text_orders
@@ -122,7 +123,8 @@ class Reader:
 
     @contextmanager
     def counting(self, *, types: bool) -> Iterator[None]:
-        """Inside the context, set whether types are part of outcomes, so that 1 and 1.0 differ."""
+        """Return a context in which `types` tells whether types are part of outcomes, so that 1 and
+        1.0 differ."""
         previous, self.types = self.types, types
         try:
             yield
@@ -130,8 +132,8 @@ class Reader:
             self.types = previous
 
     def forms(self, path: PlacePath, rows: Rows, entries: Sequence[str | float | None]) -> None:
-        """Add forms at the path of a property, such as `type of output`; None stands for the usual
-        one, for which no entry is added."""
+        """Add forms at their path, such as `type of output`. None stands for the usual form, for
+        which no entry is added."""
         first = entries[0]
         if first is not None and all(entry == first for entry in entries):
             self.constant(path, rows, first)
@@ -142,8 +144,9 @@ class Reader:
             self.add(path, at(rows, indices), of_mixed(there))
 
     def read_array(self, path: PlacePath, rows: Rows, array: NDArray[Any]) -> None:
-        """Add the entries for an array, whose first dimension has one value for each row. Further
-        dimensions are read as lists, and the fields of a structured array as keys of a dict."""
+        """Add the entries for an array with one value for each row along its first dimension.
+        Further dimensions are read as lists, and the fields of a structured array as keys of a
+        dict."""
         kind = array.dtype.kind
         if array.dtype.names:
             self.constant(path, rows, DICT)
@@ -274,8 +277,8 @@ def _joined(parts: list[PlaceEntries], size: int) -> Column:
 
 def checked_length(output: Any) -> int:
     """Return the number of entries of one output, at all depths; at least 1. Raise MechanismError
-    for more than 100,000. Callers check the first outputs with it, before they keep many in memory.
-    """
+    if there are more than 100,000. Callers check the first outputs so, before they keep many in
+    memory."""
     total, stack = 0, [(output, 0)]
     while stack:
         value, depth = stack.pop()

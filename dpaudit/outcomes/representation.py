@@ -91,19 +91,19 @@ _SET_DIGEST = re.compile(r"keys, set ([0-9a-f]{16}), order [0-9a-f]{16}\)$")
 
 
 class InOrder(dict[Any, Any]):
-    """A dict that another process sent, with its keys in an order that no set of these keys has
-    there, and so may reveal something about the input."""
+    """A dict from another process, whose keys have an order that a set of these keys never has
+    there. So the order may reveal something about the input."""
 
 
 class AsInASet(dict[Any, Any]):
-    """A dict that another process sent, with its keys in an order that a set of these keys may have
+    """A dict from another process, whose keys have an order that a set of these keys may have
     there. All such orders count as random, and get the same label."""
 
 
 @lru_cache(maxsize=1024)
 def type_word(kind: type) -> str | None:
-    """Return the name of a type that outcomes must show, such as a subclass of list; None for a
-    usual type, such as float, and for one that the entries already show, such as a date."""
+    """Return the name of a type that outcomes must show, such as a subclass of list. Return None
+    for a usual type, such as float, and for a type that entries show already, such as a date."""
     if kind in _UNNAMED or kind in (InOrder, AsInASet) or issubclass(kind, enum.Enum):
         return None
     if is_frame(kind) or is_series(kind):
@@ -123,8 +123,8 @@ def array_word(array: Any) -> str | None:
 
 
 def is_array_type(kind: type) -> bool:
-    """Return whether values of a type are arrays, or can be converted to arrays. NumPy scalars do
-    not count."""
+    """Return whether values of a type are arrays or can be converted to arrays, except NumPy
+    scalars."""
     return issubclass(kind, np.void) or (
         hasattr(kind, "__array__") and not issubclass(kind, np.generic)
     )
@@ -159,8 +159,8 @@ def order_words(
 
 
 def orders_differ(labels: Iterable[str]) -> bool:
-    """Return whether two different texts from `order_words` are of the same keys; `absent` is
-    ignored."""
+    """Return whether, among texts from `order_words`, two differ but are of the same keys. `absent`
+    is ignored."""
     sets = [_keys_of(label) for label in labels if label != ABSENT]
     return len(set(sets)) < len(sets)
 
@@ -174,9 +174,9 @@ def _keys_of(label: str) -> str:
 
 
 def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
-    """Return numbers to add to the hashes of outcomes, (size,), so that hashes of -0.0 and 0.0 in
-    the column `name` differ: 0 where the entry is not -0.0. Return None if there is no -0.0. A hash
-    that leaves the column out gets the number, too."""
+    """Return numbers, (size,), that make hashes of -0.0 and 0.0 in the column `name` differ when
+    they are added: 0 where the entry is not -0.0. Return None if there is no -0.0. They are added
+    to hashes that leave the column out, too."""
     negative = is_negative_zero(numbers)
     if negative is None:
         return None
@@ -207,7 +207,7 @@ def signs_of(column: Column) -> Column:
 def types_of(form: Column, column: Column) -> Column:
     """Return a column with the name of the type of each entry of `column`, such as `float`.
 
-    form: column of the unusual types of the same outcomes, `absent` for a usual one.
+    form: column with the types of the same outcomes that are unusual; `absent` for a usual type.
     """
     usual = _usual_types(column)
     if form.codes is None:
@@ -223,10 +223,10 @@ def types_of(form: Column, column: Column) -> Column:
 
 
 def types_differ(types: Column, column: Column) -> bool:
-    """Return whether any two entries have different types although their usual types are equal,
-    such as an int among floats.
+    """Return whether two entries differ in type although entries of their kind usually have one
+    type, such as an int among floats.
 
-    types: column of the unusual types of the same outcomes, `absent` for a usual one.
+    types: column with the types of the same outcomes that are unusual; `absent` for a usual type.
     """
     usual = np.asarray(_usual_types(column).codes, dtype=np.int64)
     pairs = usual * (len(types.labels) + 1) + np.asarray(types.codes, dtype=np.int64)
@@ -254,7 +254,7 @@ class Phrases:
     """Texts that describe events of a column of forms, such as `type of output is int`.
 
     start: beginning of the text of an event, such as `type of output is `; the entry follows.
-    absent, present: whole texts of the events that an outcome has no entry, or any.
+    absent, present: texts of two events: that an outcome has no entry, and that it has one.
     word: returns the text of an entry, to follow `start`.
     """
 
@@ -265,8 +265,8 @@ class Phrases:
 
 
 def phrases_of(name: str) -> Phrases | None:
-    """Return the texts that describe events of the column `name`, if it is of forms or signs; else
-    None."""
+    """Return the texts that describe events of the column `name`; None unless it is a column of
+    forms or of signs."""
     form, _, path = name.partition(" of ")
     if name.startswith(f"{ORDER} of "):
         path = name.removeprefix(f"{ORDER} of ")
@@ -308,8 +308,9 @@ def decimal_word(number: str, exponent: str) -> str:
 
 
 def typed_word(word: str, kind: str) -> str:
-    """Return a text that shows an outcome and its type: `[1]` for a list, `(1,)` for a tuple, else
-    for example `1 (of type int)`. In `word`, lists and tuples are written as `(1)`."""
+    """Return a text that shows an outcome and its type: `[1]` for a list, `(1,)` for a tuple,
+    otherwise for example `1 (of type int)`. In the argument `word`, lists and tuples are both
+    written `(1)`."""
     if word.startswith("(") and kind == "list":
         return f"[{word[1:-1]}]"
     if word.startswith("(") and kind == "tuple":
@@ -318,8 +319,8 @@ def typed_word(word: str, kind: str) -> str:
 
 
 def written(entries: Iterable[Entry]) -> str:
-    """Return the text of an outcome, such as `{"a": (1, 2)}`, from the path and entry of each value
-    in it. Without entries for forms, the text does not show them."""
+    """Return the text of an outcome, such as `{"a": (1, 2)}`, from (path, entry) of each value in
+    it. Forms are shown only if there are entries for them."""
     parts: dict[str, list[PlacePath]] = {}
     words: dict[str, str] = {}
     for path, entry in entries:

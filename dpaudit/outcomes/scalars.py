@@ -71,7 +71,7 @@ class Described:
 
 
 class Missing:
-    """A library's missing value that another process sent. word: its text, such as `<NA>`."""
+    """The missing value of a library, from another process. word: its text, such as `<NA>`."""
 
     def __init__(self, word: str) -> None:
         self.word = word
@@ -99,15 +99,16 @@ def of_booleans(values: NDArray[np.bool_]) -> Entries:
 
 
 def numbered(values: Sequence[str]) -> tuple[list[str], CodeArray]:
-    """Return (distinct strings, for each value the index of its string from 1)."""
+    """Return (distinct strings, codes): the code of a value is the index of its string, counted
+    from 1."""
     index = {text: code for code, text in enumerate(dict.fromkeys(values), 1)}
     codes = np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values))
     return list(index), codes
 
 
 def of_texts(texts: Sequence[str], codes: CodeArray) -> Entries:
-    """Return the entries for strings: the strings in quotes, with the code of each value, from
-    1."""
+    """Return the entries for strings. `texts` are the distinct strings, and `codes` has the code of
+    each value, from 1. Labels are the strings in quotes."""
     return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, texts)))
 
 
@@ -161,14 +162,14 @@ def of_mixed(values: Sequence[str | float]) -> Entries:
 
 
 def text_label(text: str) -> str:
-    """Return the label of a string: in quotes, or its start, its length and a hash if it is
-    long."""
+    """Return the label of a string: the string in quotes or, if it is long, its start, its length
+    and a hash."""
     return _cut(str.__repr__(text), text, len(text), "characters")
 
 
 def bytes_label(data: bytes) -> str:
-    """Return the label of bytes: their `repr`, or its start, their number and a hash if there are
-    many."""
+    """Return the label of bytes: their `repr` or, if there are many, their start, their number and
+    a hash."""
     return _cut(repr(bytes(data)), repr(bytes(data)), len(data), "bytes")
 
 
@@ -189,8 +190,8 @@ def values_of(array: NDArray[Any]) -> list[Any]:
 
 
 def describer(kind: type) -> Describe | None:
-    """Return the function that converts values of a type, such as dates, to `Described`; else
-    None."""
+    """Return the function that converts values of a type, such as dates, to `Described`; None if
+    there is none."""
     for bases, describe in _DESCRIBERS:
         if issubclass(kind, bases):
             return describe
@@ -199,8 +200,8 @@ def describer(kind: type) -> Describe | None:
 
 
 def key_word(key: Any) -> str | None:
-    """Return a text for a key of a dict or an element of a set, strings in double quotes; None if
-    its type is not supported. Different keys have different texts."""
+    """Return the text of a key of a dict or an element of a set; strings are in double quotes.
+    Return None if its type is not supported. Different keys have different texts."""
     if isinstance(key, str):
         return quoted(str(key.value) if isinstance(key, enum.Enum) else str(key))
     if isinstance(key, bytes):
@@ -238,8 +239,8 @@ def _words_of(parts: tuple[Any, ...] | frozenset[Any]) -> str | None:
 
 
 def exact_integer(value: int | np.integer) -> Described:
-    """Convert an integer of any size to the nearest float, with all digits as a property if the
-    float does not equal it."""
+    """Convert an integer of any size to the nearest float. If the float differs from it, all of its
+    digits are a property."""
     exact = int(value)
     number = _nearest(exact)
     if math.isfinite(number) and int(number) == exact:
@@ -249,8 +250,8 @@ def exact_integer(value: int | np.integer) -> Described:
 
 
 def exactly(value: Any) -> Described:
-    """Convert a Decimal, a fraction or a long double to the nearest float, with the exact value as
-    a property if the float differs."""
+    """Convert a Decimal, a fraction or a long double to the nearest float. If the float differs
+    from it, the exact value is a property."""
     is_finite = value.is_finite() if isinstance(value, Decimal) else bool(abs(value) < math.inf)
     if not is_finite:
         return Described("NaN" if value != value else math.copysign(math.inf, value))

@@ -47,8 +47,8 @@ _MIN_KEYS_OF_LARGER_TABLES = 3
 
 
 def hash_seed() -> str | None:
-    """Return the seed with which this process hashes strings (PYTHONHASHSEED); None if it is drawn
-    at random, or if PYTHONHASHSEED was set to 0 after the start of this process."""
+    """Return the seed by which this process hashes strings, PYTHONHASHSEED. Return None if it was
+    drawn at random, or if PYTHONHASHSEED was set to 0 after the start of this process."""
     if not sys.flags.hash_randomization:
         return "0"
     setting = "" if sys.flags.ignore_environment else os.environ.get("PYTHONHASHSEED", "")
@@ -56,9 +56,9 @@ def hash_seed() -> str | None:
 
 
 def as_in_a_set(keys: tuple[Any, ...], *, texts: bool = True) -> bool:
-    """Return whether the order of a dict's keys may be that of a set, and is left out of the
-    outcome. This is also so if the hash of some key differs from process to process, since two runs
-    with equal seeds could then give different outcomes.
+    """Return whether the order of a dict's keys may be that of a set, so that the outcome must not
+    show it. Return True also if the hash of some key differs from process to process, since two
+    runs with equal seeds could then give different outcomes.
 
     texts: whether strings were hashed with the hash seed of this process. If not, their hashes
         count as different in each process.

@@ -69,30 +69,30 @@ class Outcomes(ABC):
     @property
     @abstractmethod
     def columns(self) -> Sequence[Column]:
-        """The columns from which an attack learns events, about 4,096 at most, without those with
-        the same entry for all outcomes, such as a common length."""
+        """The columns from which an attack learns events, about 4,096 at most. Columns with the
+        same entry for all outcomes, such as a common length, are left out."""
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """Number of all columns, with those that `columns` leaves out."""
+        """Number of all columns, including those that `columns` leaves out."""
 
     @property
     @abstractmethod
     def contents(self) -> frozenset[str]:
-        """Kinds of the contents of texts in `columns`: "json", "numbers", "words"."""
+        """The kinds of content that texts in `columns` have: "json", "numbers", "words"."""
 
     @property
     @abstractmethod
     def texts_read(self) -> frozenset[str]:
-        """Names of the columns of texts whose contents have columns of their own, for nearly all
-        texts."""
+        """Names of the columns of texts in which nearly all texts have contents with columns of
+        their own."""
 
     @property
     @abstractmethod
     def representations(self) -> Sequence[Column]:
-        """The columns of forms and signs of zero in which two outcomes differ although == calls
-        them equal."""
+        """The columns of forms and signs of zero that differ between outcomes that are equal by
+        ==."""
 
     @abstractmethod
     def plain(self) -> Outcomes:
@@ -108,8 +108,9 @@ class Outcomes(ABC):
         `take`."""
 
     def keys(self) -> KeyArray:
-        """Return a hash of each outcome, (size,): equal if outcomes are equal by == and have the
-        same types, signs of zero and digits, in any order of the keys of dicts."""
+        """Return a hash of each outcome, (size,). Hashes are equal if outcomes are equal by == and
+        have the same types, signs of zero and digits; the order of the keys of dicts does not
+        count."""
         return self.keys_beside(frozenset())
 
     @abstractmethod
@@ -119,7 +120,7 @@ class Outcomes(ABC):
 
     @abstractmethod
     def words(self, rows: Iterable[int]) -> list[str]:
-        """Return the texts of some outcomes, such as `{"a": (1, 2)}`; `raised ...` for an
+        """Return the texts of some outcomes, such as `{"a": (1, 2)}`, or `raised ...` for an
         exception."""
 
     @abstractmethod
@@ -127,14 +128,14 @@ class Outcomes(ABC):
         """Return a function that takes the name of a column and returns the column."""
 
     def named(self, names: Iterable[str]) -> Iterator[Column]:
-        """Yield the columns with the given names, all `absent` where the table has none. Each is
-        made when it is needed, to save memory."""
+        """Yield the columns with the given names. A column that the table does not have is all
+        `absent`. Each is made when it is needed, to save memory."""
         known = self._known()
         for name in names:
             yield made_from(name, known)
 
     def column(self, name: str) -> Column:
-        """Return the column with a name, all `absent` if the table has none."""
+        """Return the column with a name. A column that the table does not have is all `absent`."""
         return next(self.named([name]))
 
     def word(self, row: int) -> str:
@@ -143,7 +144,8 @@ class Outcomes(ABC):
 
 
 class NamedColumns(Sequence[Column]):
-    """A sequence of columns of a table, by their names, each computed when it is accessed."""
+    """A sequence of the columns of a table with certain names. A column is computed when it is
+    accessed."""
 
     def __init__(self, table: Outcomes, names: list[str]) -> None:
         self._table, self._names = table, names
@@ -287,7 +289,7 @@ class Table(Outcomes):
 
 
 def _form_keys(column: Column) -> KeyArray:
-    """Return what a property adds to the 64-bit hashes of outcomes; 0 for `absent`."""
+    """Return what a form adds to the 64-bit hashes of outcomes; 0 for `absent`."""
     keys = mix(column.keys() + _name_key(column.name))
     if column.codes is not None and ABSENT in column.labels:
         keys[column.codes == column.labels.index(ABSENT) + 1] = 0
@@ -380,7 +382,8 @@ def _telling_kinds(column: Column) -> Column | None:
 
 
 def is_repeated(texts: int, size: int) -> bool:
-    """Return whether different texts are so few that the contents of texts tell nothing more."""
+    """Return whether there are so few different texts that their contents would tell nothing more.
+    `size` is the number of outcomes."""
     return texts <= min(_FEW_TEXTS, size // _MIN_PER_TEXT)
 
 
@@ -408,17 +411,17 @@ def _at(row: int, forms: Iterable[tuple[PlacePath, Column]]) -> Iterator[Entry]:
 
 
 def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return a mask, (size,), of the outcomes whose text must also show a form: those that are
-    equal by == to another outcome with another form."""
+    """Return a mask, (size,), of the outcomes whose text must also show forms, since another
+    outcome with another form is equal to them by ==."""
     _, indices = np.unique(outcomes.plain().keys(), return_inverse=True)
     pairs = np.unique(np.stack([indices.astype(np.uint64), outcomes.keys()]), axis=1)
     return np.asarray((np.bincount(pairs[0].astype(np.intp)) > 1)[indices])
 
 
 def form_differs(outcomes: Outcomes, path: PlacePath) -> bool:
-    """Return whether a form, at a path such as `type of output[0]`, differs between two outcomes: a
-    type only between entries of one kind, such as the numbers 1 and 1.0; an order of keys only
-    between dicts with the same keys."""
+    """Return whether a form, given by its path, such as `type of output[0]`, differs between two
+    outcomes. Types are compared only between entries of one kind, such as the numbers 1 and 1.0,
+    and orders of keys only between dicts with the same keys."""
     form = outcomes.column(path.name)
     if path.name.startswith(OF_TYPE):
         return types_differ(form, outcomes.column(path.name.removeprefix(OF_TYPE)))
@@ -435,8 +438,8 @@ def unsigned(column: Column) -> Column:
 
 
 def are_alike(tables: Sequence[Table]) -> bool:
-    """Return whether tables have the same columns in the same order, and share the same fixed
-    entries; forms may differ."""
+    """Return whether tables have the same columns in the same order, and the same fixed entries.
+    Their forms may differ."""
     first = tables[0]
     names = [column.name for column in first.all_columns]
     return all(

@@ -61,8 +61,8 @@ def may_have_content(text: str) -> bool:
 
 
 def content(text: str, levels: int) -> Content | None:
-    """Return the content of a text, read as JSON with at most `levels` nested levels; None
-    without."""
+    """Return the content of a text; None if it has none. JSON is read if it has at most `levels`
+    nested levels."""
     if not may_have_content(text):
         return None
     structure = _structure(text, levels)
@@ -115,8 +115,8 @@ def _number(match: re.Match[str]) -> float | str:
 
 
 def how_read(contents: Iterable[str]) -> tuple[str, ...]:
-    """Return a note that says how texts were read, from "json", "numbers" and "words"; ()
-    without."""
+    """Return a note on how texts were read, in a tuple. `contents` are the kinds of their contents:
+    "json", "numbers" or "words". Return () if there are none."""
     kinds = set(contents)
     parts = ["texts are read as JSON"] if JSON in kinds else []
     parts += ["numbers in texts are read as columns"] if {NUMBERS, WORDS} & kinds else []

@@ -1,6 +1,6 @@
 """Start, feed and end the programs that make draws in processes of their own. `Child` is a running
-program with pipes, in a session and a process group of its own. No child outlives dpaudit: each has
-a guardian, a shell that waits on a pipe and kills the child's group when dpaudit has ended."""
+program with pipes, in its own session and process group. No child outlives dpaudit: each has a
+guardian, a shell that waits on a pipe and kills the child's group when dpaudit has ended."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _GUARDIAN = 'read -r line; kill -s KILL -- "-$1"'
 
 
 class Ended(Exception):
-    """Raised if the program has ended. The message has its exit code or signal, and the last line
-    of its error output. `kind` is the `Raised.kind` of a draw that ended so."""
+    """Raised if the program has ended. The message has the exit code or signal, and the last line
+    of the error output. `kind` is the `Raised.kind` of a draw in which this happens."""
 
     kind = "crash"
 
@@ -98,9 +98,9 @@ class Child:
         self._write()
 
     def wait(self, ready: Callable[[], Result | None], *clocks: Clock) -> Result:
-        """Exchange data with the program until `ready`, called after each exchange, returns a
-        result other than None, and return it. Raises Ended if the program has ended. When a clock
-        reaches 0, kills the program and raises TimedOut."""
+        """Exchange data with the program until `ready()` returns a result other than None, and
+        return this result. `ready` is called after each exchange. Raises Ended if the program has
+        ended. When a clock reaches 0, kills the program and raises TimedOut."""
         is_late = False
         while (result := ready()) is None:
             if self._has_ended:
@@ -114,8 +114,8 @@ class Child:
         return result
 
     def line(self, longest: int) -> bytes | None:
-        """Remove the first line from the received output and return it without its line end; None
-        if no line is complete. A line of more than `longest` bytes raises ValueError."""
+        """Remove the first line from the received output and return it without its line end. Return
+        None if no line is complete. Raises ValueError for a line of more than `longest` bytes."""
         end = self.received.find(b"\n")
         if (len(self.received) if end < 0 else end) > longest:
             raise ValueError(f"a line of more than {longest:,} bytes")
@@ -126,7 +126,8 @@ class Child:
         return line
 
     def taken(self, size: int) -> bytes | None:
-        """Remove `size` bytes from the received output and return them; None for fewer bytes."""
+        """Remove `size` bytes from the received output and return them. Return None if there are
+        fewer."""
         if len(self.received) < size:
             return None
         data = bytes(memoryview(self.received)[:size])
@@ -134,8 +135,9 @@ class Child:
         return data
 
     def is_idle(self) -> bool:
-        """Return whether the program has read its input, except perhaps a final line end, and
-        written no output that no method has returned yet. Only Linux tells what was read."""
+        """Return whether the program has read all its input, except perhaps a last line end, and
+        whether methods have returned all output that it wrote. Outside of Linux, the input counts
+        as read."""
         if not self.received and not self._has_ended:
             self._exchange(0.0)
         unread = bytearray(4)
@@ -161,7 +163,7 @@ class Child:
         self._finalizer()
 
     def _exchange(self, seconds: float) -> bool:
-        """Write and read what is possible within `seconds`. Return whether a pipe was ready."""
+        """Write and read as much as possible for `seconds`. Return whether any pipe was ready."""
         events = self._poll.poll(math.ceil(seconds * 1000))
         if not events and self._process.poll() is not None:
             events = self._poll.poll(0)  # what it wrote just before its end
@@ -197,7 +199,7 @@ class Child:
             self._errors = (self._errors + data)[-_KEPT_ERROR_BYTES:]
 
     def _last_words(self) -> str:
-        """Kill the program. Return its exit code or signal, and the last line of its errors."""
+        """Kill the program. Return its exit code or signal, and its last line of error output."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(LOOK_SECONDS)
         left = countdown(LOOK_SECONDS)  # a program that closed its output may go on writing errors
@@ -219,7 +221,7 @@ def countdown(seconds: float) -> Clock:
 
 
 def ending(code: int) -> str:
-    """Return a return code of `subprocess` as text: `exit code 1` or `signal 9 (SIGKILL)`."""
+    """Return the return code of a `subprocess` in words: `exit code 1` or `signal 9 (SIGKILL)`."""
     if code >= 0:
         return f"exit code {code}"
     with suppress(ValueError):

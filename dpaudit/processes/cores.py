@@ -1,6 +1,6 @@
 """Compute how many processes can run at the same time, from usable cores and free memory, within
-the limits of containers (Linux control groups). `root`, the folder that contains /proc and /sys, is
-for tests."""
+the limits of containers (Linux control groups). `root`, the folder that contains /proc and /sys,
+differs only in tests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _GROUPS = "sys/fs/cgroup"
 
 
 def cores(root: Path = Path("/")) -> int:
-    """Return the number of CPU cores that this process may use by its CPU affinity and the CPU
-    quota of its container, at least 1."""
+    """Return the number of CPU cores that this process may use, at least 1. The CPU affinity and
+    the CPU quota of the container limit it."""
     limits = [1.0 * _usable(), *_quotas(root)]
     return max(1, int(min(limits)))
 
@@ -48,8 +48,8 @@ def _groups(root: Path) -> list[Path]:
 
 
 def room_for(processes: int, root: Path = Path("/")) -> int:
-    """Return how many further processes that need as much memory as this process uses now fit in
-    free memory, at most `processes`, and `processes` if the system does not report its memory."""
+    """Return how many of `processes` further processes fit in free memory. Each counts as needing
+    as much memory as this process uses now. If the system does not report its memory, all fit."""
     try:
         pages = int((root / "proc/self/statm").read_text(encoding="ascii").split()[1])
         left = min(_left(root))

@@ -1,4 +1,4 @@
-"""Encode data for a worker, and decode the outcomes that it returns.
+"""Encode data for a worker, and decode the outcomes that the worker returns.
 
 Requests, datasets and the mechanism are pickled. Outcomes come back as JSON or as raw arrays of
 numbers and texts, and never as pickles: reading a pickle can run any code. `worker.encode` writes
@@ -37,7 +37,7 @@ _PROTOCOL = 4
 
 def pickled(value: Any, what: str) -> bytes:
     """Return a pickle of `value` that worker.py can read with Python 3.8 or later and any version
-    of NumPy. Raises TargetError, with the name `what`, if that is impossible."""
+    of NumPy. Raises TargetError if that is impossible; `what` names the value in the message."""
     stream = io.BytesIO()
     try:
         _Pickler(stream, _PROTOCOL).dump(value)
@@ -53,7 +53,8 @@ def pickled(value: Any, what: str) -> bytes:
 
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
-        """Return plain values that `worker._Unpickler` reads in place of an object, or None."""
+        """Return plain values that stand for an object in the pickle, and from which
+        `worker._Unpickler` makes the object. Return None for an object that is pickled as usual."""
         if type(value) is Reference:
             return "import", value.path, value.called
         if type(value) is Inline:
@@ -81,9 +82,9 @@ def parsed(text: bytes) -> Any:
 
 
 def decode(node: Any) -> Any:
-    """Return the outcome from which `worker.encode` made `node`, a value of parsed JSON. A dict
-    whose only key begins with "$" stands for a value that JSON cannot express, such as {"$tuple":
-    [1, 2]}."""
+    """Return the outcome that `worker.encode` has converted to `node`, a value of parsed JSON. A
+    dict whose only key begins with "$" stands for a value that JSON cannot express, such as
+    {"$tuple": [1, 2]}."""
     if type(node) is list:
         return [decode(entry) for entry in node]
     if type(node) is not dict:
@@ -102,7 +103,7 @@ def decode(node: Any) -> Any:
 
 def array(dtype: Any, shape: list[int], data: bytes) -> NDArray[Any]:
     """Return an array of numbers, texts or records from its raw bytes. Raises ValueError for an
-    array of Python objects, and if the number of bytes does not fit."""
+    array of Python objects, and if `data` has too few or too many bytes."""
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise ValueError(f"an array of type {dtype}")
@@ -110,7 +111,7 @@ def array(dtype: Any, shape: list[int], data: bytes) -> NDArray[Any]:
 
 
 def _array(dtype: Any, shape: list[int], text: str) -> Any:
-    """Return an array, or a NumPy scalar if the shape is empty, from bytes in base64."""
+    """Return an array from its bytes in base64; return a NumPy scalar if the shape is empty."""
     is_plain = isinstance(dtype, str)
     return array(dtype if is_plain else list(map(tuple, dtype)), shape, base64.b64decode(text))[()]
 

@@ -27,11 +27,12 @@ FAILURES = (Exception, SystemExit)
 
 
 def end_if_forked(owner: int, error: BaseException | None = None) -> None:
-    """End this process if it is not `owner`, the process in which dpaudit runs, but a fork of the
-    mechanism, with the exit code that Python would give for `error`, if any.
+    """End this process if it is a fork that the mechanism has made. `owner` is the id of the
+    process in which dpaudit runs. The exit code is the one that Python would give for `error`, if
+    any.
 
-    A forked process that continued after the call would repeat the rest of the audit, fork again,
-    and so on without end.
+    If a fork continued after the call, it would repeat the rest of the audit, fork again, and so on
+    without end.
     """
     if os.getpid() != owner:
         code = error.code if isinstance(error, SystemExit) else error is not None
@@ -53,22 +54,22 @@ def message_of(error: BaseException) -> str:
 
 
 def words(error: BaseException) -> str:
-    """Return the type and the message of an exception as one line, with at most 300 characters of
-    the message. The advice that NumPy adds to the message of a failed import is left out."""
+    """Return the type and the message of an exception as one line. The message is cut to 300
+    characters; the advice that NumPy adds for a failed import is left out."""
     message = " ".join(str(error).rpartition("Original error was: ")[2].split())[:300]
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def post_processed(function: Callable[[Any], Any], output: Any) -> Any:
-    """Return `function(output)`, the post-processed output. By the name of this function in a
-    traceback, `origin` knows that post-processing raised the exception."""
+    """Return `function(output)`, the post-processed output. If a traceback contains the name of
+    this function, `origin` knows that post-processing raised the exception."""
     return function(output)
 
 
 def origin(error: BaseException) -> str:
-    """Return the file and line that raised an error, such as "mine.py:12", or "" if unknown: the
-    innermost line of the user's code or, if there is none, outside of dpaudit. If post-processing
-    raised the error, the text begins by saying so."""
+    """Return the file and line that raised an error, such as "mine.py:12", or "" if unknown. This
+    is the innermost line of the user's code or, if there is none, the innermost line outside of
+    dpaudit. If post-processing raised the error, the text begins by saying so."""
     step, innermost, best, parts = error.__traceback__, None, _FOREIGN, []
     while step is not None:
         if step.tb_frame.f_code is post_processed.__code__:

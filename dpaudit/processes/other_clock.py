@@ -34,9 +34,9 @@ _OF_TIMES = {"gmtime": 0, "localtime": 0, "ctime": 0, "asctime": 0, "strftime": 
 
 
 def shift_as_asked() -> None:
-    """Shift the clocks by the seconds in the environment variable `SHIFT`, once and if it is set.
-    Call this before the mechanism is imported, since its modules may import functions from
-    `time`."""
+    """Shift the clocks by the seconds in the environment variable `SHIFT`, at the first call only.
+    Do nothing if it is not set. Call this before the mechanism is imported, since its modules may
+    import functions from `time`."""
     seconds = os.environ.get(SHIFT)
     if seconds and not hasattr(time.time, "shifted"):
         shift_clocks(float(seconds))
@@ -76,7 +76,7 @@ def _ahead_for(clock: Callable[[int], Any], shift: Any, clocks: list[int]) -> Ca
 
 
 def _of_now(function: Callable[..., Any], position: int, now: Callable[[], Any]) -> Any:
-    """Return a function of `time` that uses the shifted time if its time argument is left out."""
+    """Return a function of `time` that uses the shifted time if it is called without a time."""
 
     def called(*arguments: Any) -> Any:
         is_given = len(arguments) > position and arguments[position] is not None
@@ -111,7 +111,7 @@ def _is_own(scope: Any) -> bool:
 
 
 def _with_shifted_present(true: Any) -> Any:
-    """Return a class like `true`, a date or datetime, whose present is that of `time.time`."""
+    """Return a class like `true`, date or datetime, with the shifted time as today and now."""
 
     class Alike(type):
         def __instancecheck__(cls, value: Any) -> bool:

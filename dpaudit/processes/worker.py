@@ -3,7 +3,7 @@
 It runs under the user's Python interpreter (3.8 or later), and needs only origin.py next to it and
 the standard library; it uses NumPy if the mechanism does. It reads pickled requests from standard
 input and writes replies to standard output. If each call makes one draw, each outcome is written to
-shared memory as soon as it is known, and a counter there is increased. If this process dies, no
+shared memory as soon as it is known, and a counter there is increased. So if this process dies, no
 complete draw is lost, and dpaudit knows which draw was running.
 """
 
@@ -69,7 +69,8 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 def main(make: Callable[[], Service]) -> None:
-    """Answer requests from standard input by the object that `make` returns, until it ends."""
+    """Answer the requests on standard input, until it ends. The object that `make` returns answers
+    them."""
     sys.path[:] = [
         os.getcwd(),
         *(folder for folder in sys.path if folder != __file__.rpartition(os.sep)[0]),
@@ -95,8 +96,8 @@ def main(make: Callable[[], Service]) -> None:
 
 
 class Refused(BaseException):
-    """Raised, with the code of an error in docs/errors.md, if the mechanism or the request cannot
-    be used. It never counts as an outcome."""
+    """Raised if the mechanism or the request cannot be used. It never counts as an outcome. Has the
+    code of an error in docs/errors.md."""
 
     def __init__(self, text: str, code: str = "process-failed") -> None:
         super().__init__(text)
@@ -124,8 +125,8 @@ class Layout:
 
 
 class Service:
-    """Answers requests: each public method one kind. The reply is a dict for JSON, or a dict with
-    the raw bytes to send after it."""
+    """Answers requests, each by the public method of this name. A method returns the reply: a dict
+    for JSON, or such a dict and the raw bytes to send after it."""
 
     def __init__(self) -> None:
         self._datasets: dict[int, Any] = {}
@@ -173,9 +174,9 @@ class Service:
         return {}
 
     def claim(self, has_pair: bool, relation: Any, delta: float | None) -> Any:
-        """Ask the library of the mechanism for its claim, with the relation and the δ of a
-        `library_claims.Question` and, if `has_pair`, the datasets 0 and 1 as inputs. Reply with the
-        claim, or with the reason why there is none."""
+        """Ask the library of the mechanism for its claim. Reply with the claim, or with the reason
+        why there is none. `relation` and `delta` are those of a `library_claims.Question`; with
+        `has_pair`, its inputs are the datasets 0 and 1."""
         claims = _library_claims()
         pair = (self._datasets[0], self._datasets[1]) if has_pair else None
         try:
@@ -196,12 +197,12 @@ class Service:
         return {}
 
     def draw_batch(self, number: int, size: int, seed: int, batch: str, how: Any) -> Any:
-        """Make `size` draws in one call. Reply with the outputs: the bytes of an array if the
-        mechanism returned an array of plain numbers or strings, and no function is applied to its
-        outputs; otherwise a line of JSON.
+        """Make `size` draws in one call, and reply with the outputs. If the mechanism returned an
+        array of plain numbers or strings, and no function is applied to its outputs, the outputs
+        are the bytes of the array; otherwise they are a line of JSON.
 
-        If the call raised, the reply has only the key "failed". If the result does not have `size`
-        outputs, it has only the key "got".
+        If the call raised an exception, the reply has only the key "failed". If the result does not
+        have `size` outputs, the reply has only the key "got".
 
         number: number of the dataset.
         batch: name of the parameter for the number of draws.
@@ -233,7 +234,7 @@ class Service:
         return {"array": None}, b"[%b]" % b",".join(map(self._outcome, listed))
 
     def _with_torch_seeded(self, run: Callable[[], Any]) -> Any:
-        """Return the result of `run()`, run again with seeded generators if it imported torch."""
+        """Return the result of `run()`. If it imports torch, run it again with torch seeded."""
         had_torch = _has_torch()
         result = run()
         if _has_torch() and not had_torch:
@@ -266,7 +267,7 @@ class Service:
         return draw if data is None else lambda dataset: draw(**{data: dataset})
 
     def _draw_singly(self, count: int, draw: Callable[..., Any]) -> None:
-        """Draw with one call each up to `count` times or a full heap; write the outcomes."""
+        """Make up to `count` draws, one a call, until the heap is full, and write the outcomes."""
         layout, process, datasets = self._layout, self._process, self._datasets
         counters = layout.counters
         kinds, floats, integers = layout.kinds, layout.floats, layout.integers
@@ -395,7 +396,7 @@ def _signature(function: Any) -> Any:
 
 
 def resolved(path: str) -> Any:
-    """Return the object at an import path. Raises Refused if it cannot be imported."""
+    """Return the object that an import path names. Raises Refused if it cannot be imported."""
     module, _, attribute = path.rpartition(":")
     if not module:
         raise Refused(f"{path!r} has no ':' between module and function; write MODULE:{path}")
@@ -467,13 +468,13 @@ def _has_tables() -> bool:
 
 
 def generators(*held: Any) -> list[Any]:
-    """Return all random generators that exist in this process and can be seeded, since the
-    mechanism may use any of them.
+    """Return all random generators in this process that can be seeded, since the mechanism may use
+    any of them.
 
     The order decides the seed of each generator, so it should be the same in every run. First come
-    generators in variables of modules, in the order in which the modules were imported; then those
-    that are reached through objects `held` for the mechanism; then all others, about in the order
-    of their creation.
+    generators in variables of modules, in the order in which the modules were imported. Then come
+    those that can be reached from `held`, the objects of the mechanism; then all others, about in
+    the order of their creation.
     """
     gc.collect()  # so that generators no longer in use are not listed
     numpy: Any = sys.modules.get("numpy")
@@ -495,7 +496,7 @@ def generators(*held: Any) -> list[Any]:
 
 
 def _reached(wanted: dict[int, Any], held: Any, modules: list[dict[str, Any]]) -> dict[int, Any]:
-    """Return the `wanted` generators that `held` or variables of modules reach."""
+    """Return the `wanted` generators that are reached from `held` or from variables of modules."""
     # Those of `held` come first, then those of the modules, from the last imported one. So the
     # order, from which seeds are computed, depends only on the program.
     visited = {id(sys.modules), *map(id, sys.modules.values()), *map(id, modules)}
@@ -548,8 +549,8 @@ def child_seed(seed: int, purpose: str) -> int:
 
 
 def encode(value: Any) -> Any:
-    """Return a value for JSON that stands for an outcome. One that JSON cannot express becomes a
-    dict with one key that begins with "$". Raises Refused for a value that cannot be sent."""
+    """Return a value for JSON that stands for an outcome. A value that JSON cannot express becomes
+    a dict with one key that begins with "$". Raises Refused if an outcome cannot be sent."""
     kind = type(value)
     if kind in (float, str, bool, type(None)):
         return value

@@ -1,6 +1,6 @@
-"""Find an event on one release of a package, and test the same event on every release. The same
-event is counted in fresh draws of each release, and no release has an event of its own. So a
-release without a refutation can be compared with the release on which the event was found."""
+"""Find an event on one release of a package, and test the same event on every release with fresh
+draws. Since no release has an event of its own, a release without a refutation can be compared with
+the release on which the event was found."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _PROBE = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frozen:
-    """An event that was found on one release. It is fixed before any of the draws that test it.
+    """An event that was found on one release. It was fixed before the draws that test it.
 
     point: point (ε, δ) of the claim that is tested.
-    portfolio: assigns a level to each output.
+    portfolio: assigns a level (a group of outputs) to each output.
     rule: guesses d1, d2 or nothing at each level. The event consists of the levels with a guess.
     """
 
@@ -47,7 +47,8 @@ class Frozen:
 
     @property
     def words(self) -> str:
-        """Description of the outputs for which the rule guesses d1 or, if there are none, d2."""
+        """Description of the outputs for which the rule guesses d1. If there are none, those for
+        d2."""
         return self.rule.words[0] or self.rule.words[1] or ""
 
 
@@ -55,15 +56,16 @@ class Frozen:
 class ReleaseResult:
     """The answer for one release.
 
-    answer: "refuted": the event refutes the claim. "not refuted": it does not, and the test had
-        enough power to refute a true ε as large as the lower bound for ε on `Bisection.found_in`.
-        "cannot tell": the test had less power, or no test was possible.
+    answer: "refuted": the event refutes the claim. "not refuted": it does not, although the test
+        had enough power to refute it if the true ε were as large as the lower bound on the release
+        `Bisection.found_in`. "cannot tell": the test had less power, or no test was possible.
     why: reason for "cannot tell"; "" for the other answers.
     epsilon_lower: lower bound for ε at the tested δ. It exceeds the true ε with probability at most
         `Bisection.level`. None without a test.
     detectable: smallest ε that the test would have refuted in 9 of 10 runs; None without a test.
-    p_value: the claim is refuted if it is at most `Bisection.level`. None without a test.
-    draws: number of draws of the test, with and without the event; 0 without a test.
+    p_value: p-value of the claim, which is refuted if it is at most `Bisection.level`. None without
+        a test.
+    draws: number of all draws of the test, in the event or not; 0 without a test.
     """
 
     release: str
@@ -77,15 +79,15 @@ class ReleaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """The answers for all releases of a package, on each of which the same event was tested.
+    """The answers for all releases of a package. The same event was tested on each of them.
 
     found_in: the release on which the event was found.
     target, pair, claim, event: descriptions of the mechanism, the inputs, the claim and the event.
     confidence: 1 minus the probability that the claim is refuted on at least one release on which
         it is true.
-    level: (1 - confidence) divided by the number of releases, the largest p-value that refutes.
+    level: the largest p-value that refutes: (1 - confidence) divided by the number of releases.
     seed: seed of all draws.
-    tested: the releases, oldest first.
+    tested: the answers, oldest release first.
     """
 
     package: str
@@ -101,7 +103,8 @@ class Bisection:
 
     @property
     def summary(self) -> str:
-        """A sentence with the first and the last refuted release, and the one after them."""
+        """A sentence with the first and the last refuted release, and the first later release that
+        is not refuted."""
         indices = [index for index, result in enumerate(self.tested) if result.answer == "refuted"]
         if not indices:
             return "no release is refuted"
@@ -181,8 +184,8 @@ def bisected(
 
 
 def freeze(spec: AuditSpec) -> Frozen:
-    """Return an event that was learned from draws of the audit's mechanism, which are used for no
-    test. Raises MechanismError or TargetError if the mechanism does not run."""
+    """Return an event that was learned from draws of the audit's mechanism. No test uses these
+    draws. Raises MechanismError or TargetError if the mechanism does not run."""
     claim, future_draws = spec.tested, spec.sampling.samples
     scorers = scorers_for(spec.switches)
     with closing(_sampler(spec)) as sampler:
@@ -204,7 +207,7 @@ def _tested(
     level: float,
     needed: float,
 ) -> ReleaseResult:
-    """Return the answer for a release, also if no test is possible."""
+    """Return the answer for a release. If no test is possible, the answer is "cannot tell"."""
     try:
         return _answer(release, _test(spec, frozen, environments, release, level), needed)
     except NotInstallable as error:
@@ -223,7 +226,7 @@ def _test(
 
 
 def _answer(release: str, test: FixedTest, needed: float) -> ReleaseResult:
-    """Return the answer for a release whose test should detect the ε `needed`; 0 if unknown."""
+    """Return the answer for a release. The test should detect the ε `needed`; 0 if unknown."""
     numbers: dict[str, Any] = {
         "epsilon_lower": test.epsilon_lower,
         "detectable": test.detectable_epsilon,
@@ -239,11 +242,13 @@ def _answer(release: str, test: FixedTest, needed: float) -> ReleaseResult:
 
 
 class _AlwaysRaises(Exception):
-    """Raised if every call of the mechanism raised an exception, as without its function."""
+    """Raised if every call of the mechanism raised an exception, as when its function is
+    missing."""
 
 
 def count(spec: AuditSpec, frozen: Frozen, level: float) -> FixedTest:
-    """Return the exact test, at a level, of an event that was fixed before, on fresh draws."""
+    """Return the exact test of the frozen event on fresh draws. `level` is its error
+    probability."""
     measure = Measure(frozen.portfolio)
     with closing(_sampler(spec)) as sampler:
         sampler.probe(ToProbe((0, PROBING, 0), _PROBE))

@@ -25,13 +25,14 @@ _LATEST = "latest"
 
 
 class NotInstallable(Exception):
-    """Raised, with the end of the installer's output, if a release cannot be installed."""
+    """Raised if a release cannot be installed. The message is the end of the installer's output."""
 
 
 def releases(package: str, versions: str) -> list[str]:
-    """Return the releases that a user asked for, oldest first: a list with commas, or a range
-    `FIRST..LAST`, which the package index lists without pre-releases; LAST may be `latest`. Raises
-    UsageError if the text names no release, or if the package index cannot be reached."""
+    """Return the releases that a user asked for, oldest first. `versions` is a list with commas, or
+    a range `FIRST..LAST` of the releases on the package index without pre-releases; LAST may be
+    `latest`. Raises UsageError if the text names no release, or if the package index cannot be
+    reached."""
     if not _NAME.fullmatch(package):
         raise UsageError(f"--package {package!r} is no name of a package", code="option-invalid")
     first, dots, last = (part.strip() for part in versions.partition(".."))
@@ -80,7 +81,7 @@ class Environments:
     """Virtual environments, one for each release of a package, for one Python interpreter.
 
     folder: folder of the environments. The environment for a release is in its subfolder
-        `PACKAGE-RELEASE`, and is used again if it exists.
+        `PACKAGE-RELEASE`. An existing environment is used again.
     beside: further requirements that are installed into each environment.
     """
 
@@ -90,8 +91,8 @@ class Environments:
     python: str = sys.executable
 
     def interpreter(self, release: str) -> str:
-        """Return the path of the interpreter in a release's environment, which is made if it is
-        missing. Raises NotInstallable if the release cannot be installed."""
+        """Return the path of the interpreter in the environment of a release. If there is no
+        environment, make one. Raises NotInstallable if the release cannot be installed."""
         path = self._path(release)
         program, marker = path / "bin" / "python", path / ".installed"
         requirements = "\n".join((self.python, f"{self.package}=={release}", *self.beside))

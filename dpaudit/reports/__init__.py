@@ -18,6 +18,8 @@ event
     A set of outputs. It points to the input, its guess, that is expected to give it more often.
 point
     A pair (ε, δ) of the claim.
+deciding pair
+    The pair of inputs, or its certificate, on which the verdict of the audit is based.
 leak that the audit may miss
     A leak that is too small for 9 of 10 such runs to refute, such as `ε < 1.02`.
 every

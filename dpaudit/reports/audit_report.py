@@ -1,6 +1,6 @@
-"""Tell the report of one audit, in one order: headline, claim, bounds, inputs and their evidence,
-cause, search, remarks, meaning. The formats of reports lay it out. `verbose` is the number of
-options -v: 1 asks for every pair and event, and for the steps that led to the result."""
+"""Write the report of one audit as rows, in one order: headline, claim, bounds, inputs and their
+evidence, cause, search, remarks, meaning. The formats of reports lay the rows out. `verbose` is the
+number of options -v: 1 asks for every pair and event, and for the steps that led to the result."""
 
 from __future__ import annotations
 
@@ -45,14 +45,15 @@ _TIMED = (
 
 
 def is_expected(result: AuditResult) -> bool:
-    """Return whether an audit passes: its verdict is as expected, it had the required power, and no
-    warning fails it, as in a strict audit."""
+    """Return whether an audit passes. It does if its verdict is as expected, if it had the required
+    power, and if no warning makes it fail, as in a strict audit."""
     is_able = result.underpowered is None
     return result.meets_expectation and is_able and not result.failing_warnings
 
 
 def leaves_open(result: AuditResult) -> bool:
-    """Return whether the audit found no violation, so that further draws or inputs may."""
+    """Return whether the audit found no violation, so that more draws or other inputs may find
+    one."""
     return result.verdict is Verdict.NO_VIOLATION_FOUND
 
 
@@ -62,8 +63,8 @@ def unable(result: AuditResult) -> str:
 
 
 def verdict_of(result: AuditResult) -> str:
-    """Return the verdict as text, with the reason if the audit does not pass, and `expected` if the
-    user stated this verdict beforehand."""
+    """Return the verdict as text. It includes the reason if the audit does not pass, and `expected`
+    if the user stated this verdict beforehand."""
     verdict = result.verdict.value
     if result.underpowered is not None:
         return f"{verdict} ({unable(result)})"
@@ -76,7 +77,8 @@ def verdict_of(result: AuditResult) -> str:
 
 
 def headline(result: AuditResult) -> str:
-    """Return one sentence: verdict, name, reason and the expected verdict, if any."""
+    """Return one sentence with the verdict, the name of the audit, the reason and, if the user
+    stated one, the expected verdict."""
     text = f"{result.verdict.value}  {result.name}: {reason(result)}"
     is_met = result.meets_expectation
     is_able = result.underpowered is None and not result.failing_warnings
@@ -86,7 +88,8 @@ def headline(result: AuditResult) -> str:
 
 
 def reason(result: AuditResult) -> str:
-    """Return the reason for the verdict, and the warnings if only they fail a strict audit."""
+    """Return the reason for the verdict. If only warnings make a strict audit fail, return them,
+    too."""
     is_interrupted = isinstance(result.ending, Interrupted)
     is_error = result.verdict is Verdict.ERROR
     if result.underpowered is not None and not (is_interrupted or is_error):
@@ -454,7 +457,7 @@ def _meaning(result: AuditResult, verbose: int) -> list[Item]:
 
 
 def _attacker(result: AuditResult, certificate: Certificate) -> str:
-    """Return a sentence on how certain an attacker, who sees one output, can be of the input."""
+    """Return a sentence on how sure of the input an attacker can be who sees one output."""
     if result.epsilon_lower <= 0:
         return f"{bounds_report.EVEN} was not shown to learn anything from this mechanism's output."
     sure, allowed, fixed = numbers.sure(result.epsilon_lower), result.point, certificate.fixed

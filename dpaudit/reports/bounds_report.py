@@ -34,8 +34,8 @@ UNPROVEN = "No proof: other inputs, rarer events or more draws may still refute 
 class Bound:
     """A lower bound for one privacy parameter, and the value that the claim states.
 
-    at: for a bound of ε, text with the δ at which it holds, such as ` at δ = 0.1`, and vice versa;
-        "" for other parameters.
+    at: for a bound of ε, the δ at which it holds, as text such as ` at δ = 0.1`; for a bound of δ,
+        the ε; "" for other parameters.
     """
 
     symbol: str
@@ -60,11 +60,11 @@ class Bound:
         return f"{self.symbol} {relation} {number}, claimed {numbers.plain(self.claimed)}"
 
     def shown(self, result: AuditResult) -> float:
-        """Return the number after the relation sign in `brief`, by which a table can be sorted."""
+        """Return the number that `brief` shows, without its relation sign, to sort a table by."""
         return self.claimed if self._stated(result)[0] else self.lower
 
     def _stated(self, result: AuditResult) -> tuple[bool, str]:
-        """Return (whether only more than the claimed value is known, the number to show)."""
+        """Return (whether the parameter is only known to exceed the number, the number to show)."""
         # In a family of audits, Holm's procedure may refute a claim although the bound, at the
         # audit's own confidence, does not exceed the claimed value.
         falls_short = result.is_refuted_tonight and self.lower <= self.claimed
@@ -74,9 +74,9 @@ class Bound:
 
 
 def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
-    """Return the bounds of an audit, that for the parameter of the claim's definition first. If the
-    claim is refuted, return those that exceed their claimed values or, if there are none, the
-    first."""
+    """Return the bounds of an audit. The bound for the parameter of the claim's definition comes
+    first. If the claim is refuted, return only the bounds that exceed their claimed values or, if
+    none does, the first bound."""
     known = list(_bounds(result, every))
     if result.verdict is not Verdict.VIOLATION:
         return known
@@ -111,8 +111,9 @@ def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
 
 
 def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound | None:
-    """Return the bound for a parameter such as μ or ρ that the claim has in place of ε and δ, or
-    None. `epsilon` is the ε at which `delta_lower` holds."""
+    """Return the bound for a parameter, such as μ or ρ, that the claim has in place of ε and δ.
+    Return None if the claim has no such parameter. `epsilon` is the ε at which `delta_lower`
+    holds."""
     parameter = claim.own_lower(epsilon, delta_lower)
     if parameter is None:
         return None
@@ -121,8 +122,8 @@ def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound 
 
 
 def bound_source(result: AuditResult) -> str:
-    """Return what gives the lower bound for ε: bets, an event, or a pair; "" for the event that the
-    report shows, and for a bound of 0."""
+    """Return a text that says what gives the lower bound for ε: bets, an event, or a pair. Return
+    "" if this is the event that the report shows, or if the bound is 0."""
     certificate = result.decisive
     if not isinstance(certificate, Certificate) or result.epsilon_lower <= 0:
         return ""
@@ -144,7 +145,7 @@ def bound_source(result: AuditResult) -> str:
 
 
 def _epsilon_of(event: EventCount, delta: float) -> float:
-    """Return the lower bound for ε from the intervals of one event."""
+    """Return the lower bound for ε at δ that follows from the intervals of one event."""
     interval, other_interval = event.interval_d1, event.interval_d2
     if event.guess == "d2":
         interval, other_interval = other_interval, interval
@@ -170,15 +171,15 @@ def rows(result: AuditResult, *, every: bool) -> list[Item]:
 
 
 def decided_at(result: AuditResult) -> str:
-    """Return the confidence of a verdict as a percentage: 1 minus the level at which the claim is
-    refuted, or, if it is not refuted, the confidence of the bounds."""
+    """Return the confidence of a verdict as a percentage. If the claim is refuted, it is 1 minus
+    the level at which it is refuted; else it is the confidence of the bounds."""
     is_refuted = result.verdict is Verdict.VIOLATION
     return numbers.level(1 - result.level if is_refuted else result.confidence)
 
 
 def p_value(result: AuditResult) -> tuple[str, str]:
-    """Return the p-value and the level at or below which it refutes the claim, as texts with enough
-    digits to show which of them is larger."""
+    """Return the p-value, and the level at or below which a p-value refutes the claim, as texts.
+    Both have enough digits to show which is larger."""
     p = numbers.p_at_most(result.p_value).removeprefix("= ")
     if result.family is None:
         return p, numbers.plain(result.level)
@@ -189,7 +190,7 @@ def p_value(result: AuditResult) -> tuple[str, str]:
 
 
 def _of_the_family(result: AuditResult, family: Family) -> str:
-    """Return words that explain the level as a share of the error probability of a family."""
+    """Return words that explain the level: it is a share of the error probability of a family."""
     of_all = f"{numbers.plain(1 - family.confidence)} for {counted(family.size, 'audit')}"
     share = 1 - result.confidence
     if result.level <= share * (1 + 1e-9):
@@ -203,9 +204,9 @@ def _share(alpha: float) -> str:
 
 
 def detectable_epsilon(result: AuditResult) -> float | None:
-    """Return the smallest true ε that 9 of 10 such runs refute, if it shows in the event of the
-    deciding pair; inf if there is none, or no event. Return None if the claim is refuted, or if
-    chance has no part in the verdict."""
+    """Return the smallest true ε that 9 of 10 such runs refute, if the leak shows in the event of
+    the deciding pair. Return inf if there is no such ε or no event. Return None if the claim is
+    refuted, or if chance has no part in the verdict."""
     certificate = result.decisive
     is_pass = result.verdict is Verdict.NO_VIOLATION_FOUND
     if not is_pass or isinstance(certificate, ExactCertificate | None):
@@ -217,8 +218,8 @@ def detectable_epsilon(result: AuditResult) -> float | None:
 
 
 def may_miss(result: AuditResult) -> str:
-    """Return the leak that the audit may miss, such as `ε < 1.02`, at the tested δ; "" if the claim
-    is refuted, if chance has no part in the verdict, or if none is known."""
+    """Return the leak that the audit may miss at the tested δ, such as `ε < 1.02`. Return "" if the
+    claim is refuted, if chance has no part in the verdict, or if no such leak is known."""
     least, certificate = detectable_epsilon(result), result.decisive
     is_of_curve = isinstance(certificate, OneRunCertificate) and (
         certificate.leading.method != "point"
@@ -233,8 +234,9 @@ def may_miss(result: AuditResult) -> str:
 
 
 def detectable(certificate: Certificate) -> str:
-    """Return a sentence on the smallest true ε in the tested event, and the smallest probability of
-    an output that only one input gives, that 9 of 10 such runs refute; or why there are none."""
+    """Return a sentence on what 9 of 10 such runs would refute: the smallest true ε in the tested
+    event, and the smallest probability of an output that only one input gives; or why there is no
+    such ε."""
     fixed, rare = certificate.fixed, certificate.detectable_rare
     if EQUAL in certificate.warnings:
         return "No leak would have been caught: d1 and d2 are equal."
@@ -268,8 +270,8 @@ def caught(epsilon: float, point: ProfilePoint, what: str) -> str:
 
 
 def unseen(certificate: Certificate) -> str:
-    """Return a sentence on the test draws that resemble no draw used for learning, and on the
-    largest δ of a leak that could be hidden in such outputs; "" if they were not counted."""
+    """Return a sentence on test draws that resemble no draw used for learning, and on the largest δ
+    of a leak that such outputs could hide. Return "" if these draws were not counted."""
     new = certificate.unseen
     if new is None or EQUAL in certificate.warnings:
         return ""
@@ -286,6 +288,7 @@ def unseen(certificate: Certificate) -> str:
 
 
 def untested(ignored: Iterable[str]) -> str:
-    """Return a sentence on what no attack examined (`Certificate.ignored`); "" if it is nothing."""
+    """Return a sentence on the parts of the outputs that no attack examined
+    (`Certificate.ignored`); "" if there are none."""
     listed = " and ".join(dict.fromkeys(ignored))
     return f"Not tested: {listed}." if listed else ""

@@ -92,8 +92,9 @@ def compare(
     remarks: Sequence[str] = (),
     not_run: Sequence[str] = (),
 ) -> Comparison:
-    """Return the comparison of two runs, with audits matched by name. `not_run` names those of the
-    second run. Raises UsageError if two audits of a run have the same name."""
+    """Return the comparison of two runs, with audits matched by name. `not_run` has the names of
+    audits that the second run left out. Raises UsageError if two audits of a run have the same
+    name."""
     old_results, new_results = _by_name(before, "first"), _by_name(now, "second")
     changes: list[Change] = []
     for name in dict.fromkeys([*old_results, *new_results]):
@@ -213,7 +214,7 @@ def _power(old: AuditResult, new: AuditResult) -> Iterator[tuple[str, bool]]:
 
 
 def _budget(result: AuditResult) -> int | None:
-    """Return the largest number of draws of all pairs together; None without such a limit."""
+    """Return the largest number of draws for all pairs together; None if there is no such limit."""
     if not result.certificates or any(
         certificate.evidence.by_clock for certificate in result.certificates
     ):
@@ -288,7 +289,7 @@ def _families(
 
 
 def _other_settings(old: AuditResult, new: AuditResult) -> list[str]:
-    """Return the names of the settings that differ; [] if either result has none."""
+    """Return the names of the settings that differ. Return [] if a result has no settings."""
     if old.request is None or new.request is None:
         return []
     old_settings, new_settings = _settings(old.request), _settings(new.request)
@@ -343,7 +344,7 @@ def _interval(certificate: AnyCertificate) -> tuple[float, float]:
 
 
 def _should_be_equal(old: AuditResult, new: AuditResult) -> bool:
-    """Return whether the two runs make the same draws unless the code has changed."""
+    """Return whether both runs must make the same draws, unless the code has changed."""
     certificates = [*old.certificates, *new.certificates]
     is_repeatable = all(
         certificate.reproducible

@@ -1,5 +1,5 @@
-"""Describe events, and the refutation of a claim by an event, in the words of the field. P is the
-distribution of the outputs of d1, Q that of d2."""
+"""Describe events, and how an event refutes a claim, in the words of the field. P is the
+distribution of the outputs for d1, Q that for d2."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _BY_DIVERGENCES = "the Rényi divergences of the outputs exceed what the claim a
 
 
 def shares(event: AnyEvent) -> tuple[float, float]:
-    """Return the event's shares of the draws of its guess, and of the other input."""
+    """Return the event's share of the draws of its guess, and its share of the draws of the other
+    input."""
     if isinstance(event, ExactEvent):
         d1, d2 = event.probability_d1, event.probability_d2
     else:
@@ -48,16 +49,16 @@ def shares(event: AnyEvent) -> tuple[float, float]:
 
 
 def leading_event(certificate: Certificate) -> EventCount | None:
-    """Return the event whose share exceeds its largest allowed share by most, or None."""
+    """Return the event whose share exceeds its largest allowed share most; None if no events."""
     return max(
         certificate.fixed.events, key=lambda event: _excess(event, certificate.point), default=None
     )
 
 
 def refutation(certificate: Certificate) -> tuple[str, str]:
-    """Return (moment, words) for a certificate that refutes its claim: the number of draws after
-    which bets refuted it, such as ` after 1,080 draws`, or "", and the observation that refutes the
-    claim, with what the claim allows."""
+    """Return two texts about a certificate that refutes its claim. The first says when: after which
+    number of draws bets refuted it, such as ` after 1,080 draws`, or "". The second says what was
+    observed, and what the claim allows."""
     event, point, test = leading_event(certificate), certificate.point, certificate.divergence
     fixed, is_by_events = certificate.fixed, _is_by_bets(certificate)
     if test is not None and is_by_divergence(certificate):
@@ -104,7 +105,7 @@ def compared(event: AnyEvent, point: ProfilePoint) -> str:
 
 
 def evidence_of_bets(certificate: Certificate) -> str:
-    """Return a sentence with the wealth of the bets if only they refute the claim; else ""."""
+    """Return a sentence with the wealth of the bets, if nothing else refutes the claim; else ""."""
     fixed, event = certificate.fixed, leading_event(certificate)
     is_shown = fixed.p_value <= fixed.alpha or is_by_divergence(certificate)
     if certificate.ended_by_bets or is_shown:
@@ -126,7 +127,7 @@ def evidence_of_bets(certificate: Certificate) -> str:
 
 
 def bets(certificate: Certificate) -> list[tuple[str, str]]:
-    """Return (name, value) pairs about a run without an exact test, ended by bets or early."""
+    """Return (name, value) pairs about a run that ended without an exact test, by bets or early."""
     chosen = certificate.draws - certificate.fixed.draws
     divergences = certificate.divergence_bets
     rows = [("wealth", numbers.at_least(certificate.wealth))]
@@ -191,7 +192,7 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
 
 
 def counted_rows(name: str, event: EventCount, point: ProfilePoint) -> list[tuple[str, ...]]:
-    """Return a row for d1 and one for d2: event, input, counts, share, and interval."""
+    """Return two rows, for d1 and for d2: event, input, counts, share, and interval."""
     share_d1, share_d2 = _seen_shares(event, point)
     return [
         (f"P({name})", "d1", f"{event.count_d1:,} of {event.draws_d1:,}", share_d1,
@@ -202,7 +203,7 @@ def counted_rows(name: str, event: EventCount, point: ProfilePoint) -> list[tupl
 
 
 def _seen_shares(event: EventCount, point: ProfilePoint) -> tuple[str, str]:
-    """Return the shares for d1 and d2, with digits that show which is above its limit."""
+    """Return the shares for d1 and d2 as text, with digits that show which exceeds its limit."""
     mass, other_mass = shares(event)
     limit = _limit(other_mass, point)
     is_above = mass - limit > _ROUNDING_ERROR

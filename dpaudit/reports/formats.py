@@ -19,9 +19,9 @@ class Format:
     """A format of reports.
 
     suffix: suffix of its files.
-    home: module that writes them, with functions named like the methods of this class. It is
+    home: module with functions named like the methods of this class, which make the report. It is
         imported when the format is used, since most runs use only one format.
-    is_prose: whether the format is text for people, not data for programs.
+    is_prose: whether the format is text for people, and not data for programs.
     """
 
     suffix: str
@@ -35,7 +35,7 @@ class Format:
             check()
 
     def entry(self, result: AuditResult) -> Any:
-        """Return the data about one audit, which has ended, for a report."""
+        """Return the data about one audit for a report. The audit has ended."""
         with auditor_errstate():  # a mechanism may have changed NumPy's settings
             return self._home().entry(result)
 

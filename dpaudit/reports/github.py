@@ -1,7 +1,7 @@
 """Audits as annotations of GitHub Actions: lines of output that GitHub displays next to the code.
 
-Each unexpected result becomes an error at the line of the likely cause if a trace has found one,
-else at the line of the mechanism; JUnit and SARIF show the same lines. Paths start at the root of
+Each unexpected result becomes an error at a line of code: the likely cause, if a trace has found
+one, else the line of the mechanism. JUnit and SARIF show the same lines. Paths start at the root of
 the repository. GitHub shows at most ten annotations for each step of a workflow.
 """
 
@@ -77,16 +77,16 @@ def _property(text: str) -> str:
 
 
 def attributes(result: AuditResult) -> dict[str, str]:
-    """Return the line of code of `place` as attributes for CI systems: `file`, its path in the
-    repository, and `line`; {} if the line is unknown."""
+    """Return the line of code of `place` as attributes for CI systems: `file`, which is the path in
+    the repository, and `line`. Return {} if the line is unknown."""
     file, _, line = (place(result) or "").rpartition(":")
     return {"file": located(file).path, "line": line} if file and line.isdigit() else {}
 
 
 def place(result: AuditResult) -> str | None:
-    """Return the line of code at which a code host shows a result, such as `mine.py:12`: the line
-    of the likely cause if it is in the repository, else the line in the repository that called it,
-    else the line of the mechanism."""
+    """Return the line of code, such as `mine.py:12`, at which a code host shows a result. This is
+    the line of the likely cause; if that is outside the repository, the line in the repository that
+    called it; if there is none, the line of the mechanism."""
     traced = trace_report.traced(result)
     cause = None if traced is None or not traced.causes else traced.causes[0]
     lines = [] if cause is None else [cause.line, *cause.others]
@@ -116,8 +116,9 @@ def located(file: str) -> Location:
 
 
 def root() -> Path:
-    """Return the root of the repository: the folder in GITHUB_WORKSPACE, else the nearest folder
-    with `.git` among the working directory and its parents, else the working directory."""
+    """Return the root of the repository. It is the folder in GITHUB_WORKSPACE, if set; else the
+    nearest folder with `.git` among the working directory and its parents; else the working
+    directory."""
     workspace = os.environ.get(_WORKSPACE, "")
     here = _absolute("")
     if workspace and Path(workspace).is_dir():

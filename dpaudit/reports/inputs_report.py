@@ -1,5 +1,5 @@
-"""Tell the inputs of an audit: the values of a pair, the search that found it, and a command line
-and Python code that audit it."""
+"""Write the rows about the inputs of an audit: the values of a pair, the search that found it, and
+a command line and Python code that audit it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _LEFT_OUT = ("name", "expect", "search", "mechanism", "claim", "params")
 
 
 def inputs(result: AuditResult, certificate: AnyCertificate, *, shown: bool = True) -> list[Item]:
-    """Return a row about a pair of inputs: name, values and neighbouring relation. Unless the
-    report shows all pairs (`shown`), it says how many more there are."""
+    """Return a row about a pair of inputs: name, values and neighbouring relation. If the report
+    does not show all pairs (`shown`), the row says how many more there are."""
     values, relation = _values(result, certificate.pair), getattr(certificate, "adjacency", None)
     parts = [f"{certificate.pair}: {values}" if values else certificate.pair]
     parts += [f"adjacency {relation}"] if relation else []
@@ -51,7 +51,7 @@ def inputs(result: AuditResult, certificate: AnyCertificate, *, shown: bool = Tr
 
 
 def _values(result: AuditResult, name: str) -> str | None:
-    """Return the inputs of a pair as the settings have them; None if they do not."""
+    """Return the inputs of a pair as the user wrote them in the settings, or None."""
     settings = (result.request or {}).get("settings")
     pairs = settings.get("pairs", ()) if isinstance(settings, Mapping) else ()
     for pair in pairs if isinstance(pairs, Sequence) else ():
@@ -61,7 +61,7 @@ def _values(result: AuditResult, name: str) -> str | None:
 
 
 def as_lists(value: Any) -> Any:
-    """Return a value of the settings in a request with lists in place of tuples, as in a file."""
+    """Return a value of the settings with lists in place of tuples, as a file has them."""
     if isinstance(value, Mapping):
         return {key: as_lists(part) for key, part in value.items()}
     return [as_lists(part) for part in value] if isinstance(value, list | tuple) else value
@@ -113,14 +113,14 @@ def rows(result: AuditResult, verbose: int) -> list[Item]:
 
 
 def shows_unsettled(result: AuditResult) -> bool:
-    """Return whether the audited pairs pass, while another pair may exceed the claim."""
+    """Return whether the audited pairs pass, although another pair may exceed the claim."""
     searched = result.searched
     is_pass = result.verdict is Verdict.NO_VIOLATION_FOUND
     return searched is not None and is_pass and bool(searched.unsettled)
 
 
 def is_outside(result: AuditResult) -> bool:
-    """Return whether only inputs outside the space of the search refute the claim."""
+    """Return whether the claim is refuted only by inputs outside the space of the search."""
     searched = result.searched
     if searched is None or result.verdict is not Verdict.VIOLATION:
         return False
@@ -129,7 +129,7 @@ def is_outside(result: AuditResult) -> bool:
 
 
 def _deciding(result: AuditResult) -> int | None:
-    """Return the index of the pair of inputs that decides the verdict; None without one."""
+    """Return the index of the deciding pair. Return None if there is none."""
     return next(
         (n for n, certificate in enumerate(result.by_pair) if certificate is result.decisive), None
     )
@@ -191,9 +191,9 @@ def _estimate(leader: Leader) -> str:
 
 
 def witness_of(result: AuditResult) -> int | None:
-    """Return the index of the witness among the pairs that a search found: the simplified pair,
-    which is the last one, if there is one and it refutes the claim, else the deciding pair. Return
-    None if the verdict is not VIOLATION, or if the user gave the pairs."""
+    """Return the index of the witness among the pairs that a search found. It is the simplified
+    pair, which comes last, if there is one and it refutes the claim; else it is the deciding pair.
+    Return None if the verdict is not VIOLATION, or if the user gave the pairs."""
     if result.searched is None or result.verdict is not Verdict.VIOLATION:
         return None
     if result.searched.shrunk and result.by_pair[-1].refuted:
@@ -202,7 +202,8 @@ def witness_of(result: AuditResult) -> int | None:
 
 
 def command(result: AuditResult) -> str | None:
-    """Return the command line that audits only the witness, if flags can express the pair."""
+    """Return the command line that audits only the witness; None if flags cannot express the
+    pair."""
     number = witness_of(result)
     if number is None or result.searched is None:
         return None
@@ -210,8 +211,8 @@ def command(result: AuditResult) -> str | None:
 
 
 def unsettled_command(result: AuditResult) -> str | None:
-    """Return the command line that audits the pair that the search left unsettled; None if there is
-    none, or if flags cannot express it."""
+    """Return the command line that audits a pair that the search did not decide. Return None if
+    there is no such pair, or if flags cannot express it."""
     if result.searched is None or not shows_unsettled(result):
         return None
     return _command(result, result.searched.unsettled[0])

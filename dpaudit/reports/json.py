@@ -1,13 +1,14 @@
 """Result files: audits as JSON, with the evidence from which readers can recompute every number.
 
-`audits` has one entry for each audit, with the fields of `AuditResult`; `ending.certificates` has
-the certificates, and their `evidence` all draws by level and input. An entry repeats numbers that
-follow from its certificates: `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, `draws`, and
-`event`, the leading event of the deciding pair. `count` is the number of audits, and `digest` the
-SHA-256 of `version`, `planned`, `not_run` and the audits, so that accidental changes show.
-`planned` is the planned number of audits, if the run has not ended; `not_run` names the audits that
-were not run because a failure stopped the run. JSON has no infinite numbers: they are the texts
-`Infinity`, `-Infinity` and `NaN`.
+`audits` has one entry for each audit, with the fields of `AuditResult`. In an entry,
+`ending.certificates` has the certificates, and their `evidence` all draws by level and input. An
+entry also repeats numbers that follow from its certificates: `verdict`, `epsilon_lower`,
+`delta_lower`, `p_value`, `draws`, and `event`, the leading event of the deciding pair.
+
+`count` is the number of audits. `digest`, the SHA-256 of `version`, `planned`, `not_run` and the
+audits, shows accidental changes. `planned` is the planned number of audits, if the run has not
+ended; `not_run` names the audits that were left out because a failure stopped the run. JSON has no
+infinite numbers: they are the texts `Infinity`, `-Infinity` and `NaN`.
 """
 
 from __future__ import annotations
@@ -89,9 +90,9 @@ def digest(document: Mapping[str, Any]) -> str:
 
 
 def read_document(text: str) -> Document:
-    """Read a file of results. Raises UsageError if the text is no file of results, is damaged, has
-    no audits, or has another version. Raises ContradictoryFile if an audit is missing, was changed,
-    or does not follow from its own certificates."""
+    """Return the content of a file of results. Raises UsageError if the text is no file of results,
+    is damaged, has no audits, or has another version. Raises ContradictoryFile if an audit is
+    missing, was changed, or does not follow from its own certificates."""
     document = _document(text)
     audits = document["audits"]
     if not isinstance(audits, list):
@@ -119,8 +120,9 @@ def read_document(text: str) -> Document:
 
 
 def plain(value: Any, *, typed: bool = True) -> Any:
-    """Return a value of a result as dicts, lists, texts, finite numbers, Booleans and None. If
-    `typed`, a type tells texts from the names of special numbers."""
+    """Return a value of a result as dicts, lists, texts, finite numbers, Booleans and None.
+    Infinite numbers and NaN become texts, such as "NaN". Unless `typed`, equal texts of the user
+    are escaped; if `typed`, the type of the field shows which is meant."""
     # The most frequent types come first, since a result has a hundred thousand values.
     kind = type(value)
     if kind is int or kind is bool or value is None:
@@ -163,7 +165,7 @@ def _name(value: float) -> str:
 
 
 def _unescaped(value: Any) -> Any:
-    """Return an untyped value from which `plain` made `value`, with tuples in place of lists."""
+    """Return an untyped value that `plain` converts to `value`, with tuples in place of lists."""
     if isinstance(value, dict):
         return {key: _unescaped(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -233,7 +235,7 @@ def _damaged(why: str) -> UsageError:
 
 
 def _result(audit: Any, path: str) -> AuditResult:
-    """Return the result that is written as this audit; raise ContradictoryFile without one."""
+    """Return the result that `audit` describes. Raise ContradictoryFile if it describes none."""
     try:
         fields = {key: audit[key] for key in audit if key not in (*_DERIVED, "event")}
         # strict=False reads the names of special numbers where a number is declared.
@@ -254,7 +256,7 @@ def _result(audit: Any, path: str) -> AuditResult:
 
 
 def _decoded(kind: Any, value: Any) -> Any:
-    """Return a claim or an array from its JSON value, for msgspec."""
+    """Return a claim or an array from its JSON value. msgspec calls this function."""
     if kind is PrivacyClaim:
         parameters = dict(value) if isinstance(value, dict) else {}
         definition = parameters.pop("definition", None)
@@ -296,7 +298,7 @@ def schema() -> dict[str, Any]:
     """Return the JSON schema (2020-12) of result files.
 
     Every field must be present, and no other, so that a misspelt name is an error. Only the
-    document itself may have more fields, with which others add facts about a run. A schema checks
+    document itself may have more fields, so that others can add facts about a run. A schema checks
     the form; `dpaudit report` checks that the numbers follow from the draws.
     """
     generated = msgspec.json.schema(AuditResult, schema_hook=_schema_of)

@@ -1,10 +1,10 @@
 """Audits as JUnit XML, which CI systems display: each audit is a test case with its name.
 
 An unexpected verdict is a failure, and the verdict ERROR is an error. An expected verdict passes,
-even if it is a violation. The report is the text of the failure or error; of an expected result, it
-is in `system-out`. Each audit has its own test suite, with the numbers of the audit as properties
-and the file of its mechanism: in the schema of Jenkins and pytest (junit-10.xsd), a test case can
-have neither properties nor `file` and `line`.
+even if it is a violation. The report of an audit is the text of the failure or error or, for an
+expected result, in `system-out`. Each audit is a test suite of its own, which has the numbers of
+the audit as properties and the file of the mechanism: in the schema of Jenkins and pytest
+(junit-10.xsd), a test case can have none of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def entry(result: AuditResult) -> ElementTree.Element:
 def document(
     suites: Sequence[ElementTree.Element], planned: int, not_run: Sequence[str] = ()
 ) -> str:
-    """Return the XML document, in which an incomplete run is an error."""
+    """Return the XML document. If the run is incomplete, it contains an error."""
     words = unended(len(suites), planned, not_run)
     suites = [*suites, *map(_skipped, not_run)]
     if words:
@@ -95,7 +95,7 @@ def _counts(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
 
 
 def _with_unique_names(suites: Sequence[ElementTree.Element]) -> Iterator[ElementTree.Element]:
-    """Yield copies with unique names, since CI systems merge cases of one name."""
+    """Yield copies with unique names, since CI systems merge test cases of the same name."""
     taken: set[tuple[str, str]] = set()
     for suite in map(deepcopy, suites):
         (case,) = suite.iter("testcase")

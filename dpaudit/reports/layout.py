@@ -20,8 +20,8 @@ BELOW = " " * LABEL
 
 
 class Row(NamedTuple):
-    """A row of a report, of any length. The label "" makes the row a continuation of the row above.
-    The label None makes it an indented paragraph."""
+    """A row of a report, of any length. A row with the label "" continues the row above. A row with
+    the label None is an indented paragraph."""
 
     label: str | None
     text: str
@@ -54,8 +54,9 @@ def laid_out(items: Iterable[Item]) -> list[str]:
 
 
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
-    """Return `text` as lines of at most 80 columns, indented by `first` and `further`, with control
-    characters escaped and long words broken: paths after a slash."""
+    """Return `text` as lines of at most 80 columns. The first line is indented by `first`, the
+    others by `further`. Control characters are escaped, and long words broken, paths after a
+    slash."""
     width = WIDTH - max(len(first), len(further))
     # No-break spaces keep a relation such as `ε ≥ 1` on one line.
     line = re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(visible(text).splitlines()))
@@ -69,7 +70,7 @@ def wrap(text: str, first: str = "", further: str = "") -> list[str]:
 
 
 def _breakable(path: str, width: int) -> str:
-    """Return a path with spaces after the slashes at which it must be broken in lines."""
+    """Return a path with a space after each slash at which it must be broken to fit in a line."""
     if len(path) <= width:
         return path
     lines = [""]
@@ -92,7 +93,7 @@ def pasted(command: str) -> str:
 
 def width_of(text: str) -> int:
     """Return the width of `text` in columns of a terminal. A wide character, such as a Chinese one,
-    takes 2 columns, a combining character 0."""
+    takes 2 columns, and a combining character none."""
     return sum(
         2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text
@@ -108,8 +109,8 @@ def padded(text: str, width: int) -> str:
 def table(
     cells: Sequence[Sequence[str]], left: Collection[int] = (), margin: str = _MARGIN
 ) -> list[str]:
-    """Return the lines of a table, each after `margin`. Cells are two spaces apart and aligned to
-    the right, those in the columns with the indices `left` to the left."""
+    """Return the lines of a table, each after `margin`. Cells are two spaces apart. They are
+    aligned to the right, except in the columns whose indices are in `left`."""
     widths = [max(map(width_of, column)) for column in zip(*cells, strict=True)]
     lines = []
     for line in cells:

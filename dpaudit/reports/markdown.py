@@ -23,12 +23,12 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
 
 
 class AuditText(NamedTuple):
-    """The text of one audit: its row in the table, and its report or warnings, if there are any.
+    """The text of one audit: its row in the table, and its report or warnings, if it has any.
 
     is_met: whether the result is as expected.
     is_open: whether the audit found no violation, so that more draws or other inputs may still
         refute the claim.
-    ignored: what no attack of an open audit examined.
+    ignored: what no attack examined, if the audit is open.
     """
 
     row: str
@@ -39,7 +39,7 @@ class AuditText(NamedTuple):
 
 
 def entry(result: AuditResult) -> AuditText:
-    """Return the row of an audit, and its full report or, as expected, its warnings."""
+    """Return the row of an audit, and its full report (only its warnings if it is as expected)."""
     is_met = is_expected(result)
     verdict = verdict_of(result)
     shown = bounds(result)[0].brief(result) if result.decisive is not None else ""

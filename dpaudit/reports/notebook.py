@@ -47,7 +47,7 @@ _FRAME = (
 
 
 def html(result: AuditResult) -> str:
-    """Return a fragment of HTML with verdict, bounds, event and, with matplotlib, its figure."""
+    """Return a fragment of HTML with verdict, bounds and event and, with matplotlib, a figure."""
     with auditor_errstate():
         rows = [("claim", result.claim.describe()), ("mechanism", result.target)]
         items = bounds_report.rows(result, every=False) if result.decisive is not None else []
@@ -103,7 +103,7 @@ def _figure(result: AuditResult) -> str:
 
 
 def plot(result: AuditResult, ax: Axes | None = None) -> Axes:
-    """Draw each input's share of draws in every level, with the event shaded, on axes."""
+    """Draw each input's share of the draws in every level on axes, and shade the event."""
     if find_spec("matplotlib") is None:
         why = f"a plot needs matplotlib: {install_command('notebook')}"
         raise UsageError(why, code="package-missing")

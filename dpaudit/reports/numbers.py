@@ -22,8 +22,8 @@ GLUE = "\N{NO-BREAK SPACE}"
 
 
 def at_least(value: float, *, above: float | None = None, digits: int = 3) -> str:
-    """Return a lower bound as text, rounded down to `digits` significant digits, or to more digits
-    until the text is greater than `above`, a smaller number."""
+    """Return a lower bound as text, rounded down to `digits` significant digits. If the text would
+    not be greater than `above`, a smaller number, it gets more digits."""
     if above is not None and above < value < math.inf:
         limit = Decimal(repr(above))
         while digits < _ALL_DIGITS and _round(value, digits, DOWN) <= limit:
@@ -43,8 +43,8 @@ def about(value: float, *, digits: int = 3) -> str:
 
 def apart(low: float, high: float, *, digits: int = 3, nearest: bool = False) -> tuple[str, str]:
     """Return two numbers, `low` < `high`, as texts with enough digits to show this order. `low` is
-    rounded up and `high` down; with `nearest`, as for numbers that are no bounds, to the
-    nearest."""
+    rounded up and `high` down. With `nearest`, for numbers that are no bounds, both are rounded to
+    the nearest."""
     below, above = _apart(low, high, digits, *((NEAREST, NEAREST) if nearest else (UP, DOWN)))
     return _written(below), _written(above)
 
@@ -66,8 +66,9 @@ def share(value: float, rounding: str = NEAREST) -> str:
 
 
 def shares_apart(low: float, high: float) -> tuple[str, str]:
-    """Return two probabilities, `low` < `high`, as percentages with enough digits, at least 3, to
-    show this order: the largest that a claim allows, rounded up, and an observed one."""
+    """Return two probabilities, `low` < `high`, as percentages with at least 3 digits, and enough
+    to show this order. `low`, the largest that a claim allows, is rounded up; `high` was
+    observed."""
     if _percent(low, UP) < _percent(high, NEAREST):
         return share(low, UP), share(high)
     # Use decimals: with floats, 100 * 0.07 is greater than 7.
@@ -88,7 +89,7 @@ def plain(value: float) -> str:
 def level(confidence: float) -> str:
     r"""Return a confidence as a percentage, such as `99 %`.
 
-    A confidence that a user gave keeps all digits. A confidence that follows from a share of an
+    A confidence that a user gave keeps all its digits. A confidence that follows from a share of an
     error probability is rounded down to 4 digits.
 
     >>> level(0.999999), level(1 - 0.01 / 3), level(1 - 0.01 / 7)
@@ -124,8 +125,9 @@ def duration(seconds: float) -> str:
 
 
 def sure(epsilon: float, rounding: str = DOWN) -> str:
-    """Return e^ε / (1 + e^ε) as a percentage: the certainty that an attacker with even prior odds
-    can reach. The text is never `100 %`, which no finite ε allows, but may be `nearly 100 %`."""
+    """Return e^ε / (1 + e^ε) as a percentage. This is how certain of the input an attacker can
+    become who begins with even odds. The text may be `nearly 100 %`, but never `100 %`, which no
+    finite ε allows."""
     # Use decimals: as a float, 1 - 1e-17 equals 1, and the text would be 100 %.
     context = Context(prec=50)
     odds = Decimal(repr(min(epsilon, 100.0))).exp(context)

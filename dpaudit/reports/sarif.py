@@ -1,7 +1,7 @@
 """Audits as SARIF 2.1.0, which code-scanning tools such as GitHub's show as alerts.
 
-Each unexpected result becomes an alert at the line of the likely cause if a trace has found one,
-else at the line of the mechanism.
+Each unexpected result becomes an alert at a line of code: the likely cause, if a trace has found
+one, else the line of the mechanism.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _RULES = {
 
 
 def entry(result: AuditResult) -> dict[str, Any] | None:
-    """Return the SARIF result of an unexpected result, else None."""
+    """Return the SARIF result of an unexpected audit result; None for an expected one."""
     if is_expected(result):
         return None
     rule = _rule(result)
@@ -149,7 +149,7 @@ def _described(rule: str) -> dict[str, Any]:
 
 
 def _location(source: str | None) -> dict[str, Any]:
-    """Return the location of a line such as `mine.py:12`; of the folder for None."""
+    """Return the location of a line such as `mine.py:12`; for None, that of the folder."""
     file, _, number = (source or "").rpartition(":")
     if not file or not number.isdigit():
         return {"physicalLocation": {"artifactLocation": {"uri": ".", "uriBaseId": _ROOT}}}
@@ -179,5 +179,5 @@ def _fingerprint(rule: str, result: AuditResult) -> str:
 
 
 def _number(value: float) -> float | str:
-    """Return infinite numbers and NaN as text, since JSON has neither."""
+    """Return a number; infinite numbers and NaN, which JSON does not have, become texts."""
     return value if abs(value) < float("inf") else str(value)

@@ -155,7 +155,7 @@ def _number(value: float, above: float | None = None) -> str:
 
 
 def _is_rounding(witness: Witness, claimed: float) -> bool:
-    """Return whether floating-point rounding may be why the distance exceeds the claim."""
+    """Return whether floating-point rounding may explain that the distance exceeds the claim."""
     sizes = [abs(number) for number in _numbers([*witness.outputs])]
     return witness.distance - claimed <= _ULPS * sum(map(math.ulp, map(float, sizes)))
 

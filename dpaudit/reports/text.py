@@ -1,5 +1,5 @@
-"""Audits as plain text of 80 columns: a full report for one, a line each and a summary for
-several."""
+"""Audits as plain text of 80 columns: for one audit, a full report; for several, a line each and a
+summary."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> 
 
 
 def _commands(result: AuditResult) -> list[str]:
-    """Return the commands that go on from here, each in one line, so that users can copy it."""
+    """Return the commands with which a user can continue, each on one line, to copy it."""
     witness = inputs_report.command(result)
     lines = [] if result.command is None else [f"  repeat      {pasted(result.command)}"]
     if witness is not None:
@@ -89,8 +89,8 @@ def name_width(names: Iterable[str]) -> int:
 
 
 def render_row(result: AuditResult, width: int) -> str:
-    """Return an audit as one line that begins with the verdict and a name of `width` columns. If 80
-    columns suffice, it ends with the leak that the audit may miss."""
+    """Return an audit as one line that begins with the verdict and a name of `width` columns. If
+    there is room in 80 columns, the line ends with the leak that the audit may miss."""
     if is_expected(result) or (result.verdict is Verdict.VIOLATION and not result.expect):
         text = bounds(result)[0].brief(result)
     elif result.underpowered is not None:
@@ -113,8 +113,8 @@ def render_not_run(name: str, width: int) -> str:
 
 
 def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return words for the number of audits, the number of unexpected results, and whether the run
-    is complete. `are_met` says for each audit whether its result was as expected."""
+    """Return words for the number of audits and of unexpected results, and whether the run is
+    complete. `are_met` has one entry per audit: whether its result is as expected."""
     ended, unmet = len(are_met), are_met.count(False)
     unexpected = f": {unmet:,} not as expected" if unmet else ""
     if ended >= planned:
@@ -125,8 +125,8 @@ def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) ->
 
 
 def unended(ended: int, planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return a remark if the run ended before all planned audits were made; "" if all were made, or
-    if a failure stopped the run, for which `stopped` returns the remark."""
+    """Return a remark if the run ended before all planned audits were made. Return "" if all were
+    made, or if a failure stopped the run, since `stopped` makes that remark."""
     if ended + len(not_run) >= planned:
         return ""
     return f"{ended} of {counted(planned, 'audit')}: the run did not end"
@@ -142,12 +142,12 @@ def stopped(not_run: Sequence[str]) -> str:
 def render_summary(
     results: Sequence[AuditResult], not_run: Sequence[str] = (), *, in_full: bool = False
 ) -> str:
-    """Return a table with the number of audits for each verdict, followed by the name, the reason
+    """Return a table with the number of audits for each verdict. Below it are the name, the reason
     and the command of each unexpected result.
 
     in_full: whether full reports of the unexpected results were printed above. If so, the summary
-        leaves out likely causes, the texts of errors and, if only one result is unexpected, also
-        its reason. If not, an error with the same text as an earlier one names the earlier audit.
+        leaves out likely causes, the texts of errors and, if only one result is unexpected, its
+        reason. If not, an error with the same text as an earlier one names the earlier audit.
     """
     lines = [*_table(results), *(["", *wrap(stopped(not_run))] if not_run else [])]
     unexpected = [result for result in results if not is_expected(result)]
@@ -211,7 +211,7 @@ def _false_alarms(results: Sequence[AuditResult]) -> str:
 
 
 def _family_alarms(families: Sequence[Family], other_alphas: Sequence[float]) -> str:
-    """Return the probability of any false alarm of a run with families of audits."""
+    """Return the probability that a run with families of audits gives any false alarm."""
     alphas = [1 - family.confidence for family in families]
     if len(families) == 1 and not other_alphas:
         together = numbers.error_level(alphas[0])

@@ -37,8 +37,8 @@ _EXPLAINS = "A trace diagnoses and proves nothing: dpaudit run can prove that th
 
 
 def render(trace: Trace, *, verbose: int = 0, quiet: bool = False) -> str:
-    """Return a trace as text: with `quiet`, only the findings; with `verbose`, also all lines that
-    draw noise or that the trace cannot analyse."""
+    """Return a trace as text. With `quiet`, it has only the findings. With `verbose`, it also has
+    all lines that draw noise or that the trace cannot analyse."""
     lines = wrap(_headline(trace), further=_MARGIN)
     if quiet:
         lines += laid_out(_findings(trace))
@@ -58,8 +58,8 @@ def traced(result: AuditResult) -> Trace | None:
 
 
 def rows(result: AuditResult) -> list[Item]:
-    """Return rows about the likely cause of a violation, or why the trace found none; [] without a
-    violation, or if the trace says nothing about the cause."""
+    """Return rows about the likely cause of a violation, or about why the trace found none. Return
+    [] if there is no violation, or if the trace says nothing about the cause."""
     trace = traced(result)
     if trace is not None:
         return [*_likely(trace), *([Row("", trace.cut)] if trace.cut else [])]
@@ -80,9 +80,9 @@ DECIDES = (
 
 
 def may_decide(result: AuditResult) -> bool:
-    """Return whether an audit made too few draws to refute its claim, and a trace, which makes
-    none, may find the line that leaks. Equal inputs, recorded outputs, programs and compositions
-    have no trace."""
+    """Return whether an audit made too few draws to refute its claim, and a trace may find the line
+    that leaks, since it needs no draws. There is no trace for equal inputs, recorded outputs,
+    programs and compositions."""
     settings = (result.request or {}).get("settings", {})
     return (
         result.verdict is Verdict.NO_VIOLATION_FOUND
@@ -94,9 +94,9 @@ def may_decide(result: AuditResult) -> bool:
 
 
 def command(result: AuditResult, line: str | None) -> str | None:
-    """Return a command line that traces the pair without a time limit; None if the trace was
-    complete and draws could decide, or if `line`, which audits the pair, does not state its
-    inputs."""
+    """Return a command line that traces the pair without a time limit. Return None if the trace was
+    complete and draws could decide, or if the inputs are not in `line`, the command that audits the
+    pair."""
     trace, audit = result.trace, "dpaudit run "
     is_cut = result.verdict is Verdict.VIOLATION and trace is not None and trace.cut is not None
     is_asked = is_cut or may_decide(result)
@@ -121,8 +121,8 @@ def details(result: AuditResult) -> list[Item]:
 
 
 def briefly(result: AuditResult) -> str:
-    """Return one sentence with the likely cause and its remedy, or with the line that costs most if
-    no cause is certain; "" if the trace shows neither."""
+    """Return one sentence with the likely cause and its remedy. If no cause is certain, name the
+    line that costs most. Return "" if the trace shows neither."""
     trace = traced(result)
     cause = None if trace is None else trace.likely
     if cause is None:
@@ -140,8 +140,8 @@ def sentence(finding: Finding) -> str:
 
 
 def total_words(trace: Trace) -> str:
-    """Return words for the total privacy cost of all lines that draw noise, and for its comparison
-    with the claim; "" if the cost is unknown."""
+    """Return words for the total privacy cost of all lines that draw noise, compared with the
+    claim. Return "" if the cost is unknown."""
     if trace.total is None:
         return ""
     words = f"at most {in_a_line(trace.total)} if every noised value is released"
@@ -177,7 +177,7 @@ def cells(site: Site) -> tuple[str, ...]:
 
 
 def scales(site: Site) -> str:
-    """Return the noise scales of a line for d1 and d2 as text, once if they are equal."""
+    """Return the noise scales of a line for d1 and d2 as text. Equal scales are shown once."""
     first, second = (_number(scale) for scale in site.scales or (math.nan, math.nan))
     return first if first == second else f"{first} for d1, {second} for d2"
 
@@ -289,7 +289,7 @@ def _number(value: float) -> str:
 
 
 def excerpts(trace: Trace) -> list[str]:
-    """Return lines of source code with marks in the margin, each explained below its line."""
+    """Return lines of source code. Marks in the margin are explained below their lines."""
     return [line for excerpt in trace.excerpts for line in ("", *_piece(excerpt))]
 
 

@@ -1,5 +1,5 @@
-"""Tell the results of audits that draw nothing: exact probabilities that a mechanism states, and
-guesses about the canaries of one training run."""
+"""Write the results of audits that draw nothing: of exact probabilities that a mechanism states,
+and of guesses about the canaries of one training run."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _exact_event(pair: ExactCertificate, verbose: int, *, is_by_mass: bool) -> l
 
 
 def _exactly(value: float, claimed: float, is_beyond: bool) -> str:
-    """Return a number with 6 digits, or with more if it must be seen to exceed `claimed`."""
+    """Return a number with 6 digits. Add digits if the text must show that it exceeds `claimed`."""
     if is_beyond and value > claimed:
         return numbers.at_least(value, above=claimed, digits=_DIGITS)
     return numbers.about(value, digits=_DIGITS)
@@ -162,8 +162,8 @@ def canary_rows(result: AuditResult, run: OneRunCertificate, verbose: int) -> li
 
 
 def canary_meaning(result: AuditResult, run: OneRunCertificate, verbose: int) -> list[Item]:
-    """Return sentences on how certain an attacker can be whether a canary was included, and on what
-    the audit assumes and does not show."""
+    """Return sentences on how sure an attacker can be whether a canary was included, on what the
+    audit assumes, and on what it does not show."""
     sentences = [_attacker(result, run), _ASSUMED] if verbose else [_ASSUMED]
     if run.is_independent:
         sentences.append(_INDEPENDENT)

@@ -19,8 +19,10 @@ bundle
     A list of chunks that a worker gets as one task.
 arms
     The number of draws of (d1, d2).
+level
+    A group of outcomes that the learned rules treat alike.
 guess
-    The input that a learned rule names at a level of outcomes: 1 for d1, -1 for d2, 0 for none.
+    The input that a learned rule names at a level: 1 for d1, -1 for d2, 0 for none.
 rare
     An output is rare if learning has seen one of its values rarely or never.
 state

@@ -1,9 +1,9 @@
-"""Test that several processes draw from one distribution (docs/method.md §11, *New processes*).
+"""Test whether several processes draw from one distribution (docs/method.md §11, *New processes*).
 
-The draws of all processes are divided into cells, and the table (process, cell) of counts is tested
-given its totals. The cells follow from the draws of all processes together, so that the test is
+The draws of all processes are divided into cells. The table of counts by process and cell is tested
+given its totals. Since the cells follow from the draws of all processes together, the test is
 exact. The order of a list may be the order of a set of texts, which the hash seed determines. So
-the cells of a rule divide only the draws of processes with the same hash seed; other cells depend
+the cells of a rule divide only the draws of processes with the same hash seed. Other cells depend
 on the entries of a list, but not on their order.
 """
 
@@ -50,9 +50,9 @@ _WORDS = (
 class Division:
     """A division of the draws into cells.
 
-    cell: (draws,), the cell of every draw. It may depend on all draws together, but not on which
-        process made which draw.
-    processes: numbers of the processes that are compared by it.
+    cell: the cell of every draw, of shape (draws,). It may depend on all draws together, but not on
+        which process made which draw.
+    processes: numbers of the processes that this division compares.
     """
 
     cell: IntArray
@@ -108,8 +108,8 @@ def _words(table: IntArray, processes: Sequence[int], name: str, level: float) -
 
 
 def rule_cells(outcomes: Outcomes, rule: Portfolio, guesses: IntArray) -> list[IntArray]:
-    """Return two divisions into cells: by the guess of the refuting rule, (levels,), and by up to
-    16 runs of its levels with about equal numbers of draws."""
+    """Return two divisions of the draws into cells. One is by the guess of the refuting rule, the
+    other by up to 16 runs of consecutive levels with about equal numbers of draws."""
     levels = rule(outcomes)
     runs = equal_mass_runs(np.bincount(levels, minlength=rule.levels), _CELLS)
     return [guesses[levels] + 1, np.asarray(runs[levels], dtype=np.int64)]
@@ -133,7 +133,7 @@ def order_free_cells(outcomes: Outcomes) -> Iterator[IntArray]:
 
 
 def _sorted_labels(column: Column, known: dict[str, int]) -> IntArray:
-    """Return the number of each entry's label, equal for texts with the same characters."""
+    """Return a number for each entry's label; equal numbers mean equal characters, in any order."""
     if column.codes is None:
         return np.zeros(len(column.numbers), dtype=np.int64)
     numbers = [known.setdefault("".join(sorted(label)), len(known) + 1) for label in column.labels]
@@ -149,7 +149,7 @@ def _frequent(labels: IntArray) -> IntArray:
 
 
 def _list_cells(numbers: FloatArray, labels: IntArray) -> Iterator[IntArray]:
-    """Yield divisions of the lists by sums, extremes, numbers in an interval, and labels."""
+    """Yield divisions of lists: by sum, by extremes, by numbers in an interval, and by labels."""
     if not np.isnan(numbers).all():
         with np.errstate(invalid="ignore", over="ignore"):
             yield _cells(np.nansum(numbers, axis=0), _CELLS)
@@ -164,7 +164,7 @@ def _list_cells(numbers: FloatArray, labels: IntArray) -> Iterator[IntArray]:
 
 
 def _cells(numbers: FloatArray, cells: int) -> IntArray:
-    """Return the cell of each number: runs of about equal mass, and one more for NaN."""
+    """Return the cell of each number. Cells are runs with about equal mass, and one for NaN."""
     values, index, counts = np.unique(
         numbers, return_inverse=True, return_counts=True, equal_nan=True
     )

@@ -35,9 +35,9 @@ MAX_RARE = 8_192
 class Probe:
     """Properties of a mechanism, measured by its first calls.
 
-    reproducible: whether equal seeds gave equal outcomes (True if that was not tested).
+    reproducible: whether equal seeds gave equal outcomes; True if that was not tested.
     columns: number of values in an outcome.
-    seconds: mean duration of a call, or of a draw if each call makes one draw; 0 if not measured.
+    seconds: mean duration of a call, which may make one draw or many; 0 if not measured.
     """
 
     reproducible: bool
@@ -47,8 +47,8 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failures:
-    """Exceptions of the mechanism that were counted as outcomes: the arms, and the first exception,
-    of each kind, such as "ValueError"."""
+    """Exceptions of the mechanism that were counted as outcomes. For each kind, such as
+    "ValueError", it has the arms and the first exception."""
 
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     first: Mapping[str, Raised] = field(default_factory=dict)
@@ -82,8 +82,9 @@ class Head:
 
     @classmethod
     def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
-        """Return a `Head` with the first draws of d1 and of d2 in a random order, for a mechanism
-        that makes many draws of one input per call, so that the draws have no common order."""
+        """Return a `Head` with the first draws of d1 and of d2 in a random order. It is for a
+        mechanism that makes many draws of one input per call: its draws of both inputs have no
+        common order."""
         is_d1 = coins.permutation(np.repeat([True, False], [d1.size, d2.size]))
         keys = np.empty(len(is_d1), dtype=np.uint64)
         keys[is_d1], keys[~is_d1] = d1.keys(), d2.keys()
@@ -92,7 +93,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learning:
-    """Draws on which the audit first bets, and from which it learns after that."""
+    """Draws to learn from. Before the audit learns from them, it bets on them."""
 
     fresh: FreshDraws
     failures: Failures
@@ -100,10 +101,10 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rare:
-    """The draws of a counted chunk with rare outputs, from which the audit learns.
+    """The draws of a counted chunk with rare outputs. The audit learns from them.
 
     arms: the arms of all draws, rare or not, from which the rare draws were selected.
-    lost: number of rare draws that were found but not kept, for lack of room (`MAX_RARE`).
+    lost: number of rare draws that were not kept, for lack of room (`MAX_RARE`).
     """
 
     kept: SelectionDraws
@@ -118,7 +119,7 @@ class Rare:
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelCounts:
     """Counts of the draws of a `ToCount`. Results with equal `measure` can be added by `+`. A field
-    that the measure did not ask for is None.
+    for which the measure did not ask is None.
 
     tally: counts by the levels of `Measure.portfolio`.
     atoms, declared: counts of the outputs in the fields of `Measure` with these names.
@@ -164,8 +165,8 @@ class Measure:
     atoms: single outputs that are counted one by one.
     declared: hashes of all outputs that the user has declared possible, in rising order.
     others: further maps from outcomes to levels; learning uses their counts.
-    rare_filter: filter of rare outputs; the draws with such outputs are kept whole.
-    seen: filter of the outputs with a value that learning never saw.
+    rare_filter: selects the draws with rare outputs, which are kept whole.
+    seen: selects the draws whose output has a value that learning never saw.
     """
 
     portfolio: Portfolio
@@ -196,9 +197,9 @@ class ToLearn(Chunk[Learning]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToCount(Chunk[LevelCounts]):
-    """A request for draws that are counted, with at most `in_memory` outcomes in memory. The result
-    has the counts, the rare outcomes and, with `heads`, the hashes of the first `HEAD_DRAWS`
-    outcomes."""
+    """A request for draws that are counted. The result has the counts, the rare outcomes and, with
+    `heads`, the hashes of the first `HEAD_DRAWS` outcomes. At most `in_memory` outcomes are in
+    memory at the same time."""
 
     measure: Measure
     in_memory: int = MAX_BLOCK
@@ -207,8 +208,8 @@ class ToCount(Chunk[LevelCounts]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToTime(ToCount):
-    """A request for draws that measure how fast the mechanism draws, to plan the budget. Before
-    them, the pool waits until all worker processes have started."""
+    """A request for draws that measure how fast the mechanism draws, to plan the budget. Before it
+    makes these draws, the pool waits until all worker processes have started."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

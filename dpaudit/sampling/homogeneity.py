@@ -4,8 +4,7 @@
 The tests of `independence.py` compare single draws; these compare the counts of groups of draws. A
 check returns warnings in words if chance rarely explains the counts, and raises DependentDrawsError
 if chance is excluded (p < 1e-12). An *e-value* has expectation at most 1 for independent draws, so
-that it exceeds 1 / α with probability at most α. Arguments of the same name are the same
-everywhere:
+that it exceeds 1 / α with probability at most α. The parameters of all checks:
 
 level
     The probability of a warning for independent draws.
@@ -78,8 +77,9 @@ _CALLS = DriftWords(
 
 def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> list[str]:
     """Return a warning if the distribution of learning draws changes from call to call, else [].
-    The compared events are "a column of the output is at most a quartile", and not those of learned
-    rules, which fit the draws from which they were learned better than other draws."""
+    The compared events are of the form "a column of the output is at most a quartile". Events of
+    learned rules would not do: rules fit the draws from which they were learned better than other
+    draws."""
     return judged(_between_calls(draws, blocks), level, _CALLS)
 
 
@@ -90,20 +90,20 @@ def check_further(
     level: float,
     before: float = 0.0,
 ) -> list[str]:
-    """Return a warning if the distribution of further draws, made for this check alone, changes
-    from call to call, else []. They are compared by quartiles, as in `check_calls`, and by levels,
-    as in `check_blocks`.
+    """Return a warning if the distribution of further draws changes from call to call, else [].
+    These draws were made for this check alone. They are compared by quartiles, as in `check_calls`,
+    and by levels, as in `check_blocks`.
 
-    before: log of the e-value of the certification draws, from `doubt`, by which that of the
-        further draws is multiplied.
+    before: log of the e-value of the certification draws, from `doubt`. The e-value of the further
+        draws is multiplied by that e-value.
     """
     evidence = _between_calls(draws, [tally.draws for tally in tallies])
     return judged(evidence + _between_blocks(tallies, guesses), level, _CALLS, before)
 
 
 def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
-    """Return a warning if the distribution over a rule's levels, counted after the rule was fixed,
-    changes between blocks, else [].
+    """Return a warning if the distribution over a rule's levels changes between blocks, else [].
+    The rule must have been fixed before these draws.
 
     No call of the mechanism gives draws to two blocks. So a change between blocks shows noise that
     all draws of a call share, or a state that calls change.
@@ -115,9 +115,9 @@ def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
     """Return the log of an e-value against the hypothesis that all certification blocks have one
     distribution.
 
-    Its product with the e-value of later draws is an e-value, too. So a test may look at this one
-    first and, if it gives no warning, at the product after the later draws, with one error
-    probability for both looks (Ville's inequality).
+    Its product with the e-value of later draws is an e-value, too. So a test may use this one first
+    and, if it gives no warning, the product after the later draws. One error probability covers
+    both (Ville's inequality).
     """
     return log_mean_e_value(log for log, _ in _between_blocks(tallies, guesses))
 
@@ -125,8 +125,8 @@ def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
 def judged(
     every: Sequence[Evidence], level: float, difference: DriftWords, before: float = 0.0
 ) -> list[str]:
-    """Return a warning that draws are dependent if the mean of e-values is at least 1 / level, else
-    []. The mean is an e-value, too, even if the e-values depend on each other.
+    """Return a warning that draws are dependent if the mean of the e-values in `every` is at least
+    1 / level, else []. The mean is an e-value, too, even if the e-values depend on each other.
 
     every: pairs (log of an e-value, name of its draws).
     before: log of an e-value of earlier draws, by which the mean is multiplied.
@@ -142,7 +142,7 @@ def judged(
 
 
 def _between_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidence]:
-    """Return e-values against "quarters of blocks have one distribution", by input and event."""
+    """Return e-values against equal distributions in the quarters of blocks, by input and event."""
     draws = beginning(draws)
     events = [
         values <= cut
@@ -173,9 +173,10 @@ def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidenc
 
 
 def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
-    """Return three masks of shape (levels,), each of a set of levels that shall be equally frequent
-    in all blocks: those with the guess d1, those with the guess d2, and the lowest levels, which
-    together hold about half of the draws. `counts` has the draws at each level."""
+    """Return three masks of shape (levels,), each of a set of levels that should be equally
+    frequent in all blocks. The first has the levels with the guess d1, the second those with the
+    guess d2, and the third the lowest levels with about half of all draws. `counts` has the draws
+    at each level."""
     lower = np.cumsum(counts)
     half = np.argmin(np.abs(lower - lower[-1] / 2))
     return [guesses > 0, guesses < 0, np.arange(len(counts)) <= half]

@@ -77,7 +77,7 @@ _REMEDY = "use one generator for all calls and never reset it, or take rng as a 
 
 
 class DependentDrawsError(MechanismError):
-    """Raised if draws cannot be independent: draws repeat earlier draws, or their distribution
+    """Raised if draws cannot be independent. They repeat earlier draws, or their distribution
     differs between calls. Chance alone would do this with a probability of at most 1e-12."""
 
 
@@ -116,7 +116,7 @@ def check_independence(
 
     blocks: number of draws in each block, in order.
     point: ε and δ of the claim.
-    level: probability that one check warns about independent draws.
+    level: probability that one check warns although draws are independent.
 
     Raises DependentDrawsError for draws that cannot be independent.
     """
@@ -138,8 +138,8 @@ def check_independence(
 
 def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
     """Raise DependentDrawsError if the first draws of counted chunks repeat learning draws or each
-    other. Draws repeat if a worker process has a copy of the random generator of another process.
-    The other process may have made the same draws much earlier, if the worker starts late."""
+    other. They do if a worker process has a copy of another process's random generator. That
+    process may have made the same draws much earlier, if the worker starts late."""
     draws = beginning(draws)
     keys = np.concatenate([draws.outcomes.keys(), *(head.keys for head in heads)])
     is_d1 = np.concatenate([draws.is_d1, *(head.is_d1 for head in heads)])
@@ -156,14 +156,14 @@ def series_of(
     what: str, keys: KeyArray, is_d1: BoolArray, *, in_turns: bool = True, but: Container[str] = ()
 ) -> Iterator[DrawSeries]:
     """Yield the series to test: all draws together, the draws of d1, and the draws of d2. In the
-    series of all draws, the keys of d2 are inverted bit by bit, so that draws of different inputs
-    do not count as equal.
+    series of all draws, the hashes for d2 are inverted bit by bit, so that draws of different
+    inputs do not count as equal.
 
     what: "draws" or "rows", for messages.
     keys: (draws,), a hash of each outcome.
-    in_turns: whether d1 and d2 were drawn in turns. If not (recorded separately), the series of all
-        draws is not yielded.
-    but: names of inputs ("d1", "d2") whose series is not yielded.
+    in_turns: whether d1 and d2 were drawn in turns. If False, as for separate recordings, the
+        series of all draws is left out.
+    but: names of inputs ("d1", "d2") whose series is left out.
     """
     if in_turns:
         yield DrawSeries(what, np.where(is_d1, keys, ~keys), np.arange(len(keys)))
@@ -174,7 +174,7 @@ def series_of(
 
 
 def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]) -> None:
-    """Raise DependentDrawsError if two blocks begin with equal outcomes, beyond chance."""
+    """Raise DependentDrawsError if two blocks begin with equal outcomes, which chance excludes."""
     # This happens if the state of a generator is copied. Two draws are equal by chance with
     # probability Σ p², which is large if there are few possible outcomes (docs/method.md §11).
     ends = np.cumsum(blocks)[:-1]
@@ -198,7 +198,7 @@ def _log_chance(
     later: tuple[KeyArray, BoolArray],
     log_chances: Sequence[float],
 ) -> float:
-    """Return the log-probability that two blocks are equal by chance; 0 if they differ."""
+    """Return the log-probability that chance makes two blocks equal. Return 0 if they differ."""
     # Draws at the same position are compared, if their inputs are equal; and the draws of d1, and
     # of d2, in order: if one call makes all draws of an input, equal draws may have different
     # positions.
@@ -225,7 +225,8 @@ def _begin_alike(keys: KeyArray, later: KeyArray) -> bool:
 
 
 def repeating_lag(series: DrawSeries) -> int | None:
-    """Return the distance at which draws repeat earlier draws more than by chance, or None."""
+    """Return the distance at which draws repeat earlier draws, beyond chance; None if they do
+    not."""
     chance, lag = repetition_p_value(series.keys)
     return lag if chance < IMPOSSIBLE else None
 
@@ -267,9 +268,9 @@ def _stored_results(
 def least_serial(
     outcomes: Outcomes, is_d1: BoolArray, every: Sequence[DrawSeries]
 ) -> tuple[float, str]:
-    """Return (p, text): a p-value of the hypothesis that no draw depends on the draws just before
-    it, and a text for messages. p is the smallest Ljung-Box p-value of all columns and series,
-    corrected for their number. If no column can be tested, p is 1 and the text is empty."""
+    """Return a p-value of the hypothesis that no draw depends on the draws just before it, and a
+    text for messages. The p-value is the smallest Ljung-Box p-value of all columns and series,
+    corrected for their number. If no column can be tested, it is 1 and the text is empty."""
     tests = [
         (ljung_box(scores[series.rows], _MAX_LAG), series, column)
         for column in filter(is_informative, outcomes.columns[:_MAX_SERIES_COLUMNS])
@@ -292,7 +293,7 @@ def is_informative(column: Column) -> bool:
 
 
 def _varies(values: NDArray[np.float64]) -> bool:
-    """Return whether every value occurs in at most 90 % of the draws."""
+    """Return whether no value occurs in more than 90 % of the draws."""
     # A value in more than half of the draws is the median, so only the median has to be counted.
     if len(values) == 0:
         return True
@@ -303,7 +304,7 @@ def _varies(values: NDArray[np.float64]) -> bool:
 
 
 def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
-    """Return each value's rank within its input, divided by the number of values: (draws,)."""
+    """Return the rank of each value within its input, divided by the number of values: (draws,)."""
     # The distribution of these ranks does not depend on the input, so the draws of both inputs can
     # be tested as one series.
     values = numbers(column)
@@ -314,8 +315,9 @@ def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
 
 
 def numbers(column: Column) -> NDArray[np.float64]:
-    """Return the entries of a column as numbers: (draws,). A label becomes a very large number that
-    depends on its alphabetical place, since its integer code would depend on the draws."""
+    """Return the entries of a column as numbers, of shape (draws,). The number for a label depends
+    on its alphabetical position, since its integer code would depend on the draws; it is very
+    large."""
     if column.codes is None:
         return column.numbers
     ranks = np.empty(len(column.labels), dtype=np.float64)
@@ -331,10 +333,11 @@ def all_equal(outcomes: Outcomes) -> bool:
 
 
 def constant(output: str, arms: tuple[int, int], level: float) -> str:
-    """Return the warning that all draws gave one output, with an upper (Clopper-Pearson) bound on
+    """Return the warning that all draws gave one output. It has an upper (Clopper-Pearson) bound on
     the probability of any other output.
 
     output: the output, in words.
+    arms: the numbers of draws of d1 and d2.
     level: error probability of the bound.
     """
     hidden = clopper_pearson_upper(0, min(arms), level)
@@ -345,8 +348,8 @@ def constant(output: str, arms: tuple[int, int], level: float) -> str:
 
 
 def check_computed(outcomes: Outcomes) -> None:
-    """Raise MechanismError if every value of the first output is None, NaN or infinite: the
-    mechanism has computed nothing. Call this only if all outputs are equal."""
+    """Raise MechanismError if every value of the first output is None, NaN or infinite, since the
+    mechanism has then computed nothing. Call this only if all outputs are equal."""
     columns = outcomes.columns
     if columns and all(map(_is_empty, columns)):
         word, cause = outcomes.word(0), "did the function forget to return?"
@@ -364,9 +367,9 @@ def _is_empty(column: Column) -> bool:
 def never_repeated(draws: SelectionDraws) -> list[str]:
     """Return a note about an output column whose value never repeats, else [].
 
-    The column must hold whole numbers or texts, and another column must repeat its values often. It
-    is then usually the seed of a hash function (local hashing). No event can use a value that never
-    repeats, so the note advises to post-process the output.
+    The column must hold whole numbers or texts, and another column must repeat its values often.
+    The first column is then usually the seed of a hash function (local hashing). No event can use a
+    value that never repeats, so the note advises to post-process the output.
     """
     columns = draws.outcomes.columns
     if draws.size < _MIN_NOTED_DRAWS or len(columns) < 2:

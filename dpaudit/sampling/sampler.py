@@ -2,7 +2,7 @@
 
 The sampler flips the coins that choose d1 or d2, calls the mechanism, reads the outputs into tables
 of columns, and counts exceptions. It raises an error if the mechanism changes its inputs or earlier
-outputs. Audits of recorded outputs also use the functions that count outcomes.
+outputs. Audits of recorded outputs also use the functions here that count outcomes.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ _SMALL_BLOCK_CALLS, _SMALL_BLOCK = 4, 1_000
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Return a context in which to read outputs, but not to call the mechanism: Python's cyclic
-    garbage collector runs rarely, since each run would visit all lists and dicts that reading
-    makes. Calls of the mechanism may leave cycles, which must be collected."""
+    """Return a context in which Python's cyclic garbage collector runs rarely. Use it to read
+    outputs, since each collection would visit all lists and dicts that reading makes. Do not call
+    the mechanism in it: calls may leave cycles, which must be collected."""
     thresholds = gc.get_threshold()
     here = (_OBJECTS_PER_COLLECTION, *thresholds[1:])
     if 0 < thresholds[0] < _OBJECTS_PER_COLLECTION:
@@ -92,8 +92,8 @@ def rarely_collecting() -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Keep freed memory in the process instead of returning it to the operating system, which would
-    clear every page of it for the arrays of the next chunk.
+    """Make the process keep freed memory instead of returning it to the operating system. The
+    system would clear every page of it for the arrays of the next chunk.
 
     glibc keeps freed arrays up to the size of the largest array that was freed before (mallopt(3),
     M_MMAP_THRESHOLD). So this function allocates and frees a large array, which takes no memory
@@ -124,9 +124,10 @@ class Sampler:
         """Load the mechanism.
 
         seed: seed of the audit.
-        fail_on_error: raise MechanismError for an exception, instead of counting it as an outcome.
+        fail_on_error: whether an exception raises MechanismError, instead of counting as an
+            outcome.
         adversary: function that gets each output; its answer replaces the output.
-        timing: add the duration of each call to its outcome.
+        timing: whether to add the duration of each call to its outcome.
         text_orders: whether outcomes may differ in the order of text keys. That order depends on
             the hash seed, so all processes that draw must have one hash seed.
         """
@@ -146,8 +147,8 @@ class Sampler:
         self._digests = [(fingerprint(pair.d1), fingerprint(pair.d2)) for pair in pairs]
 
     def draw(self, chunk: Chunk[Result]) -> Result:
-        """Make the draws of a chunk, and return the result of the chunk's type. Raises
-        MechanismError if the mechanism makes the audit meaningless, as by changing its input."""
+        """Make the draws of a chunk, and return a result of the chunk's type. Raises MechanismError
+        if the mechanism makes the audit meaningless, for example if it changes its input."""
         environment, modules = _environment(), len(sys.modules)
         kinds: dict[type, Callable[[Any], Any]]
         kinds = {
@@ -213,9 +214,9 @@ class Sampler:
         return Probe(True, len(result.fresh.release().outcomes.columns))
 
     def first(self, chunk: FirstCalls) -> Probe:
-        """Call the mechanism twice for each input, and measure the length of the outputs and the
-        duration of the second calls; the first calls may import modules. Raises MechanismError for
-        an output that is too long to keep many outputs of this length."""
+        """Call the mechanism twice for each input. Measure the length of the outputs, and the
+        duration of the second calls, since the first may import modules. Raises MechanismError if
+        an output is so long that many outputs of this length could not be kept."""
         pair, rng = self._pairs[chunk.pair], self._reseed_all(chunk).mechanism
         datasets = (pair.d1, pair.d2)
         longest = max(
@@ -357,7 +358,7 @@ def _environment() -> dict[Any, Any]:
 
 
 def _calls(draws: int, block: int) -> list[int]:
-    """Return the draws of each call that makes draws of one input for a learning block."""
+    """Return the number of draws of each call, for a learning block whose calls draw one input."""
     calls = min(draws, _SMALL_BLOCK_CALLS if block < _SMALL_BLOCK else 1)
     return [draws // calls + (number < draws % calls) for number in range(calls)]
 
@@ -376,7 +377,7 @@ def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> 
 
 
 def _atoms_at(indices: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the numbers of draws of d1 and of d2 with each of some outputs."""
+    """Return the numbers of draws of d1 and of d2 that gave each atom."""
     counts = by_arm(indices, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
 
@@ -394,8 +395,8 @@ def _tally(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -
 def rare(
     rare_filter: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MAX_RARE
 ) -> Rare:
-    """Return the first `most` draws with rare outputs, which the filter selects. `arms` of the
-    result counts only the draws before the first rare draw that is not kept: otherwise the share of
+    """Return the first `most` draws with rare outputs, which the filter selects. If there are more,
+    `arms` counts only the draws before the first rare draw that is not kept; otherwise the share of
     rare draws would be too small."""
     rows = np.flatnonzero(rare_filter.is_rare(outcomes))
     kept_rows = rows[:most]
@@ -406,7 +407,7 @@ def rare(
 
 
 def unseen(seen: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return the arms of the draws that a filter of values that learning never saw selects."""
+    """Return the arms of the draws that `seen` selects, whose values learning never saw."""
     is_new = seen.is_rare(outcomes)
     new = int(np.count_nonzero(is_new))
     d1 = int(np.count_nonzero(is_new & is_d1)) if new else 0

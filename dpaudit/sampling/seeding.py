@@ -1,10 +1,10 @@
 """Random generators: find all generators that a mechanism may use, and seed each for every chunk
 (docs/method.md §11).
 
-Before the draws of a chunk, `chunk_streams` also re-seeds the generators that the mechanism may use
-without being given them: the global generators of `random`, `numpy.random` and torch, and those in
-attributes, closures and module globals. Otherwise copies of a mechanism in several processes would
-draw equal noise. `preserved` restores these generators after the draws.
+Before the draws of a chunk, `chunk_streams` also re-seeds generators that are not passed to the
+mechanism: the global generators of `random`, `numpy.random` and torch, and those in attributes,
+closures and module globals. Otherwise copies of a mechanism in several processes would draw equal
+noise. `preserved` restores these generators after the draws.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ def is_generator(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChunkStreams:
-    """Random streams of one chunk: for the coins that pick d1 or d2 for each draw, and for the
-    mechanism's parameter `rng`, if it has one."""
+    """Random streams of one chunk: one for the coins that choose d1 or d2 for each draw, and one
+    for the mechanism's parameter `rng`, if it has one."""
 
     coins: np.random.Generator
     mechanism: np.random.Generator
 
 
 def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]) -> ChunkStreams:
-    """Return the random streams of a chunk, and re-seed the global generators and those in
-    `carried`, each with a seed of its own.
+    """Return the random streams of a chunk. Re-seed the global generators and those in `carried`,
+    each with another seed.
 
     seed: seed of the audit.
     carried: generators that the mechanism holds, from `carried_generators`.
@@ -60,7 +60,7 @@ def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]
 
 
 def reseed(generators: Sequence[RandomSource], seeds: np.random.SeedSequence) -> None:
-    """Re-seed each generator in place; every generator gets a different child of `seeds`."""
+    """Re-seed each generator in place. Each gets a different child of `seeds`."""
     for generator, child in zip(generators, seeds.spawn(len(generators)), strict=True):
         if isinstance(generator, np.random.Generator):
             bits = generator.bit_generator
@@ -154,7 +154,7 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
 
 
 def _takes_seeds(generator: RandomSource) -> bool:
-    """Return whether a generator can be seeded and reset; its state stays the same."""
+    """Return whether a generator can be seeded and reset. Its state does not change."""
     try:
         restore = restorer(generator)
         reseed([generator], np.random.SeedSequence(0))
@@ -205,8 +205,8 @@ _LEAVES = (int, float, complex, str, bytes, bool, type(None), np.ndarray, np.gen
 
 
 def home_of(start: Any) -> set[str]:
-    """Return the top-level packages and the folders in which a callable is defined. Their code
-    counts as the user's own; other code counts as a library."""
+    """Return the user's own code: the top-level packages and the folders in which a callable is
+    defined. All other code counts as a library."""
     while isinstance(start, partial):
         start = start.func
     owner = getattr(start, "__self__", start)
@@ -216,7 +216,7 @@ def home_of(start: Any) -> set[str]:
 
 
 def is_home(value: Any, home: set[str]) -> bool:
-    """Return whether a value is defined in the user's own code, as `home_of` returns it."""
+    """Return whether a value is defined in the user's own code, `home`, the result of `home_of`."""
     return comes_from(_module_of(value), home)
 
 
@@ -228,7 +228,7 @@ def _module_of(value: Any) -> str:
 
 
 def comes_from(module: str, home: set[str]) -> bool:
-    """Return whether the module with this name is the user's own code, as `home_of` returns it."""
+    """Return whether a module belongs to the user's own code, `home`, the result of `home_of`."""
     return module.partition(".")[0] in home or _folder(module) in home
 
 

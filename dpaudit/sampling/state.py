@@ -1,10 +1,10 @@
-"""Find the state of a mechanism: a counter, a cache, or noise that is drawn once makes draws depend
+"""Find the state of a mechanism. A counter, a cache, or noise that is drawn once makes draws depend
 on each other, often without any visible effect on the outputs (docs/method.md §11, "State").
 
 An audit takes a digest (16-byte hash) of each variable before and after the draws (`kept_state`),
-and names those that have changed (`changed`) in a warning or an error. `Written` collects the paths
-of files that calls write. A mechanism that changes variables, or writes one file in every call, is
-not moved to worker processes.
+and names the variables that changed (`changed`) in a warning or an error. `Written` collects the
+paths of files that calls write. A mechanism that changes variables, or writes one file in every
+call, is not moved to worker processes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _REGISTRIES = ("linecache", "logging", "warnings")
 
 class StateDigests(dict[str, bytes]):
     """Maps the name of a variable, such as `Mechanism.count`, to the digest of its value. `modules`
-    are the names of the modules that were imported then."""
+    are the names of the modules that were imported when the digests were taken."""
 
     def __init__(self, digests: Mapping[str, bytes]) -> None:
         super().__init__(digests)
@@ -94,7 +94,7 @@ def kept_state(*parts: Any) -> StateDigests:
 
 
 def _is_left_out(value: Any) -> bool:
-    """Return whether a value is no state of the mechanism, although calls change it."""
+    """Return whether a value is not counted as state of the mechanism, although calls change it."""
     if isinstance(value, logging.Filterer):
         return True
     if callable(getattr(value, "cache_info", None)):
@@ -105,8 +105,8 @@ def _is_left_out(value: Any) -> bool:
 
 def changed(before: StateDigests, after: StateDigests) -> tuple[str, ...]:
     """Return the names of variables whose digests differ, in alphabetical order. A variable that
-    only one of the two states has counts as changed, unless its module was imported in between: an
-    import in the first call is no state."""
+    only one of the two states has counts as changed. It does not if its module was imported in
+    between: an import in the first call is no state."""
     every, imported = {**before, **after}, _of_imports(before, after)
     names = (name for name in every if name not in imported)
     return tuple(sorted(name for name in names if before.get(name) != after.get(name)))
@@ -200,7 +200,7 @@ def _attributes(value: Any) -> Mapping[str, Any]:
 
 
 def _digest(value: Any) -> bytes:
-    """Return the digest of a value, empty if the user's code raises."""
+    """Return the digest of a value; b"" if the user's code raises an exception."""
     try:
         return _digested(value)
     except Exception:  # noqa: BLE001  # the user's classes may raise any exception
@@ -223,7 +223,7 @@ def _digested(value: Any) -> bytes:
 
 
 def _mark(value: Any) -> bytes:
-    """Return bytes that identify a value without the objects inside it."""
+    """Return bytes that identify a value, apart from the objects inside it."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.ravel()[: _MAX_BYTES // max(1, value.itemsize)].tobytes()
     if isinstance(value, int) and not isinstance(value, bool):
@@ -265,8 +265,8 @@ _DEVICES = "/dev/"
 
 
 class Written:
-    """A context that collects the paths of files that Python code opens for writing, in any thread,
-    except devices and files that are certainly new (opened with O_EXCL, as by mode "x")."""
+    """A context that collects the paths of files that Python code opens for writing, in any thread.
+    Left out are devices, and files that are certainly new (opened with O_EXCL, as by mode "x")."""
 
     _listening: Written | None = None
     _is_hooked = False

@@ -21,6 +21,8 @@ catalogue
     All proposed pairs that are not random.
 trial
     Draws for both inputs of a pair, and estimates of its leak from them.
+round
+    Trials of several pairs. The pairs with the best estimates get more draws in the next round.
 contender
     A proposed pair with the estimates of its latest trial.
 evidence

@@ -1,8 +1,8 @@
 """Hill climbing: change one thing in a pair of inputs at a time, as long as a score grows.
 
-The score of a pair must not change from call to call. Each change is made to both inputs alike, or
-to the records that only one input has. New records and values are taken from earlier proposals.
-Records are equal here if their `repr` is (`key`): -0.0 differs from 0.0, and NaN equals NaN.
+The score of a pair must not change from call to call. A change is made to both inputs alike, or to
+records that only one input has. New records and values come from earlier proposals. Here, records
+are equal if their `repr` is (`key`): -0.0 differs from 0.0, and NaN equals NaN.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ def key(value: Any) -> str:
 
 
 def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
-    """Return (index in d1, index in d2) of equal records, each matched at most once: matches at the
-    beginning of both datasets, then in between, then at the end; [] for other inputs than lists."""
+    """Return (index in d1, index in d2) for records that are equal in both lists. Each record is
+    matched at most once: first those at the beginning of both lists, then those in between, then
+    those at the end. Return [] if the inputs are not lists."""
     if not (isinstance(d1, list) and isinstance(d2, list)):
         return []
     first, second = list(map(key, d1)), list(map(key, d2))
@@ -79,8 +80,8 @@ def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
 
 
 def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
-    """Return (indexes in d1, indexes in d2) of the records that `matched` does not match. Both are
-    empty for datasets that are not lists."""
+    """Return the indexes in d1, and those in d2, of the records that `matched` does not match. Both
+    lists are empty if the inputs are not lists."""
     if not (isinstance(d1, list) and isinstance(d2, list)):
         return [], []
     common = matched(d1, d2)
@@ -92,19 +93,19 @@ def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
 
 
 def without(dataset: list[Any], *indexes: int) -> list[Any]:
-    """Return a list without the records at the given indexes."""
+    """Return a copy of a list without the records at the given indexes."""
     return [record for index, record in enumerate(dataset) if index not in indexes]
 
 
 def changed(dataset: list[Any], record: Any, *indexes: int) -> list[Any]:
-    """Return a list in which `record` replaces the records at the given indexes."""
+    """Return a copy of a list in which `record` replaces the records at the given indexes."""
     return [record if index in indexes else old for index, old in enumerate(dataset)]
 
 
 def moved_alike(old: Any, new: Any, counterpart: Any) -> Iterator[Any]:
-    """Change `counterpart` as `old` was changed to `new`, and yield the results. To a number, add
-    `new - old`: yield the sum rounded to 12 digits, then the exact sum. In a row (dict), change
-    those columns that differ between `old` and `new`. For other types, yield nothing."""
+    """Yield values made from `counterpart` by the change from `old` to `new`. For a number, this
+    adds `new - old`; the sum rounded to 12 digits comes first, then the exact sum. In a row (dict),
+    this changes the columns that differ between `old` and `new`. For other types, yield nothing."""
     if isinstance(old, dict) and isinstance(new, dict) and isinstance(counterpart, dict):
         names = [name for name in old if name in new and key(old[name]) != key(new[name])]
         if names and all(name in counterpart for name in names):
@@ -142,7 +143,7 @@ def is_number(value: Any) -> bool:
 class RecordPool:
     """Known records, and known values of each column, from which new pairs are made. `add` collects
     them from proposed pairs. If a user's function generates all inputs, `others` yields only
-    records of generated inputs, and makes no new records."""
+    records that the function generated."""
 
     def __init__(self, relation: Relation) -> None:
         self._may_invent = not isinstance(relation.inner, Own)
@@ -167,8 +168,8 @@ class RecordPool:
         return self._records.values()
 
     def others(self, record: Any) -> Iterator[Any]:
-        """Yield replacements of a record: other known records, copies with another value in one
-        column and, if the record is a number, numbers above and below it."""
+        """Yield values to put in place of a record: other known records, copies with another value
+        in one column and, if the record is a number, numbers above and below it."""
         known: Iterable[Any] = self._records.values()
         if self._may_invent:
             known = chain(known, self._columns(record), _steps(record, self._records.values()))
@@ -182,7 +183,7 @@ class RecordPool:
 
 
 def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
-    """Yield numbers above and below `value`, at distances halved from the range of `known` on."""
+    """Yield numbers above and below `value`. Distances are halved, from the range of `known` on."""
     if not is_number(value):
         return
     span = max([1, *(abs(x - value) for x in known if is_number(x) and abs(x) < _MAX_KNOWN)])
@@ -196,10 +197,10 @@ def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
 
 
 def of_every_size(relation: Relation) -> Iterator[Pair]:
-    """Yield pairs of lists of every length that the space allows, up to 40 records: for each length
-    up to four lists, each with at most 20 of its neighbours.
+    """Yield pairs of lists of every length that the space allows, up to 40 records. For each length
+    there are up to four lists, each with at most 20 of its neighbours.
 
-    A function may change its behaviour at a certain length. Hill climbing does not reach this
+    A function may behave differently from a certain length on. Hill climbing does not reach this
     length if no single step towards it improves the score.
     """
     inner = relation.inner
@@ -215,8 +216,9 @@ def of_every_size(relation: Relation) -> Iterator[Pair]:
 
 
 def climbed(start: Pair, pool: RecordPool, score: Callable[[Pair], float]) -> Pair:
-    """Change a pair as long as some change increases its score, and return the last pair. The score
-    is -∞ for a pair that must not be the result; it may raise to end the climb."""
+    """Change a pair as long as some change increases its score, and return the last pair. `score`
+    returns -∞ for a pair that must not be the result. It may raise an exception to end the
+    climb."""
     best, height = start, score(start)
     while height < math.inf:
         higher = ((pair, high) for pair in moves(best, pool) if (high := score(pair)) > height)
@@ -228,8 +230,8 @@ def climbed(start: Pair, pool: RecordPool, score: Callable[[Pair], float]) -> Pa
 
 
 def moves(pair: Pair, pool: RecordPool) -> Iterator[Pair]:
-    """Yield pairs, maybe of inputs that are no neighbours, made by one change: a record of lists is
-    added, removed or replaced; of single values, one or both are replaced."""
+    """Yield pairs that differ from `pair` by one change. In lists, a record is added, removed or
+    replaced; of single values, one or both are replaced. The inputs may be no neighbours."""
     if not (isinstance(pair.d1, list) and isinstance(pair.d2, list)):
         yield from other_values(pair, pool.others)
         return
@@ -240,8 +242,8 @@ def moves(pair: Pair, pool: RecordPool) -> Iterator[Pair]:
 
 
 def other_values(pair: Pair, replacements: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
-    """Yield pairs made from a pair of single values: both values moved by the same difference, or
-    one value replaced by each of its `replacements`."""
+    """Yield pairs made from a pair of single values: both values are moved by the same difference,
+    or one value is replaced by each of its `replacements`."""
     for new in replacements(pair.d1):
         yield from (Pair(new, moved) for moved in moved_alike(pair.d1, new, pair.d2))
         yield Pair(new, pair.d2)
@@ -249,7 +251,7 @@ def other_values(pair: Pair, replacements: Callable[[Any], Iterable[Any]]) -> It
 
 
 def other_differences(pair: Pair, replacements: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
-    """Yield pairs of lists made by replacing one record that only one list has. If each list has
+    """Yield pairs of lists in which one record that only one list has is replaced. If each list has
     such a record, also yield pairs in which both of these records are changed alike."""
     first, second = unmatched(*pair)
     for left_index in first:
@@ -266,7 +268,7 @@ def other_differences(pair: Pair, replacements: Callable[[Any], Iterable[Any]]) 
 
 
 def _other_common(pair: Pair, pool: RecordPool) -> Iterator[Pair]:
-    """Yield pairs of lists made by removing, or replacing, one record in both lists."""
+    """Yield pairs of lists in which a common record is removed from both, or replaced in both."""
     known = set[str]()
     for ours, theirs in matched(*pair):
         record = pair.d1[ours]

@@ -1,6 +1,6 @@
 """Answers of a function without noise, and the distance of two answers. Differences are exact
-fractions, and only the final distance is rounded. So if a computed distance exceeds a claim, the
-exact numbers that the function returned exceed it too."""
+fractions; only the final distance is rounded. So if a computed distance exceeds a claim, the
+distance of the numbers that the function returned exceeds it, too."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ class Unreadable(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """The distance of two outputs. words: reason why it is infinite; "" for a finite one."""
+    """The distance of two outputs. `words` is the reason why it is infinite; "" if it is finite."""
 
     value: float
     words: str = ""
 
 
 class _Apart(Exception):
-    """Raised, with the reason, for outputs that cannot be subtracted, as with unequal lengths."""
+    """Raised for outputs that cannot be subtracted, as those of unequal length. Has the reason."""
 
 
 def plain_numbers(output: Any, name: str) -> Plain:
-    """Return an output in plain Python. Raises Unreadable, with the name of the function. A data
-    frame becomes a mapping from its column names to lists. A pandas series whose index holds names
-    becomes a mapping from these names to its values."""
+    """Return an output in plain Python. A data frame becomes a mapping from its column names to
+    lists. A pandas series whose index holds names becomes a mapping from these names to its values.
+    Raises Unreadable, with the name of the function, if the output has no numbers."""
     if isinstance(output, np.ndarray | np.generic) and output.dtype.kind in "biufO":
         listed = output.tolist()
         return plain_numbers(listed, name) if output.dtype.kind == "O" else listed
@@ -108,8 +108,8 @@ def plain_records(output: Any, name: str) -> tuple[Hashable, ...]:
 
 
 def as_rows(records: tuple[Hashable, ...]) -> list[Any]:
-    """Return hashable records in the notation of users: a mapping for a row, which is a frozenset
-    of (column, value), and a list for a tuple."""
+    """Return hashable records as users write them: a row, which is a frozenset of (column, value),
+    as a mapping; a tuple as a list."""
     return list(map(_row, records))
 
 
@@ -136,9 +136,9 @@ def _table(output: Any) -> Any:
 
 
 def metric(norm: str, adjacency: str) -> Callable[[Any, Any], Distance]:
-    """Return a function of two outputs in plain Python that returns their `Distance` by `l1`, `l2`,
-    `linf` or `records`, the number of records that differ. For the last, the adjacency decides
-    whether a changed record counts as one step or as two."""
+    """Return a function that takes two outputs in plain Python and returns their `Distance`. `norm`
+    is `l1`, `l2`, `linf` or `records`, the number of records that differ. For `records`, the
+    adjacency decides whether a changed record counts as one step or as two."""
     if norm == RECORDS:
         return partial(_records_apart, is_changing=adjacency in _REPLACING)
     total = _TOTALS[norm]
@@ -250,14 +250,14 @@ class AnswerCache:
         self._calls = 0
 
     def __len__(self) -> int:
-        """Return the number of calls so far, by which a `Watch` sees that a call does not
+        """Return the number of calls so far. A `Watch` uses it to notice a call that does not
         return."""
         return self._calls
 
     def of(self, dataset: Any) -> Any:
-        """Return the kept answer for a dataset, in plain Python, or a `Raised`. Raises DatasetError
-        if the dataset cannot be converted, and UsageError if the output cannot, or differs from
-        call to call."""
+        """Return the answer for a dataset, in plain Python, or a `Raised`. If the answer is kept,
+        the function is not called. Raises DatasetError if the dataset cannot be converted, and
+        UsageError if the output cannot be, or differs from call to call."""
         text = key(dataset)
         if text in self._answers:
             return self._answers[text]
@@ -308,7 +308,7 @@ class AnswerCache:
 
 
 def _named(answer: Any) -> str:
-    """Return a text that is equal for two answers of a function if the answers count as equal."""
+    """Return a text for an answer. Answers count as equal if and only if their texts are equal."""
     # Only the type of the exception is compared: its message may contain a memory address, which
     # varies.
     if isinstance(answer, Raised):

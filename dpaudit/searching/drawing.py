@@ -19,9 +19,9 @@ INPUTS_PER_RUN = 50
 
 
 def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iterator[Any]:
-    """Yield random values of a strategy of Hypothesis without end, maybe the same value twice. A
-    time limit holds for a user's code (`is_own`), which may never return. Raises DatasetError, with
-    a description of the space, if the strategy fails or gives no values."""
+    """Yield random values of a strategy of Hypothesis without end; values may repeat. If user code
+    makes the values (`is_own`), a time limit holds, since it may never return. Raises DatasetError,
+    with a description of the space, if the strategy fails or gives no values."""
     strategies()
     number = 0
     while True:
@@ -68,14 +68,14 @@ def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
 
 
 def _mixed(seed: int, number: int) -> int:
-    """Return the seed of a run of Hypothesis; the seeds of different runs are unrelated."""
+    """Return the seed of a run of Hypothesis. Different runs have unrelated seeds."""
     digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 
 class _Exceeds(Exception):
-    """Raised when the score of a value exceeds the limit. Hypothesis takes this exception for a
-    failed test, and shrinks the value."""
+    """Raised when the score of a value exceeds the limit. Hypothesis treats this as a failed test,
+    and shrinks the value."""
 
 
 def look_at_random(
@@ -86,9 +86,9 @@ def look_at_random(
     seed: int,
     examples: int,
 ) -> str:
-    """Call `look` with random values, which Hypothesis guides towards large scores and, once a
-    score exceeds a limit, shrinks. Return a note for the report if no values could be made, as
-    without Hypothesis, else "".
+    """Call `look` with random values, which Hypothesis guides towards large scores. Once a score
+    exceeds a limit, Hypothesis shrinks the value. Return a note for the report if no values could
+    be made, for example without Hypothesis, else "".
 
     strategy: returns the strategy of the values. Values that are None are skipped.
     look: returns the score of a value, which is finite. It may raise SearchEnded or DpauditError to

@@ -37,15 +37,15 @@ def final_pairs(
     noted: Sequence[Sequence[Contender]],
     note: str,
 ) -> Searched:
-    """Return the result of a search, with the pairs to certify: the best inside the space, or the
-    best outside it if no pair inside gave outputs.
+    """Return the result of a search, with the pairs to certify. These are the best pairs inside the
+    space or, if no pair inside gave outputs, the best pairs outside.
 
-    If new draws confirm a clear leak, a simpler version of the confirmed pair with the fewest
-    records is added.
+    If pairs leak clearly, and again in new draws, the one with the fewest records is simplified,
+    and its simpler version is added.
 
     inside: tried pairs inside the space, best first.
-    outside: tried pairs outside the space that may be certified: one list, best first, for each
-        kind of values outside.
+    outside: tried pairs outside the space that may be certified. There is one list, best first, for
+        each kind of values outside.
     noted: like `outside`, but pairs that the report only mentions. At most one of the two is not
         empty.
     note: which proposals were left out, and why; "" if none were.
@@ -100,7 +100,7 @@ def final_pairs(
 def _unsettled(
     confirming: Confirming, tried: Sequence[Contender], winners: Sequence[Contender]
 ) -> Contender | None:
-    """Return the unaudited pair with the largest upper end above the claim; None if none."""
+    """Return the unaudited pair with the largest upper end of ε above the claim; None if none."""
     open_pairs = [pair for pair in tried if pair not in winners and pair.upper > confirming.claimed]
     return max(open_pairs, key=lambda pair: (pair.upper, pair.evidence), default=None)
 
@@ -134,7 +134,7 @@ def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender 
 
 
 def _simpler(confirming: Confirming, best: Contender) -> tuple[Any, Any]:
-    """Simplify a leaking pair as long as the draws of each simpler pair show a clear leak, too."""
+    """Return a simplified version of a leaking pair that still leaks clearly in its draws."""
     relation, drawing, inputs = confirming.relation, confirming.drawing, confirming.inputs
     draws = confirming.needed(best)
     # A rare event needs many draws for each try. Without this limit, shrinking a pair of query

@@ -1,5 +1,5 @@
 """The pairs that a search tries, each pair once: pairs at the bounds, the other pairs of the
-catalogue, random pairs, and pairs between which exceptions begin."""
+catalogue, random pairs, and pairs of which only one input raises an exception."""
 
 from __future__ import annotations
 
@@ -77,8 +77,9 @@ class Gathering:
         self.note = ""
 
     def gathered(self) -> list[Contender]:
-        """Return the pairs to try: pairs at the bounds, then the rest of the catalogue, then random
-        pairs. These take long to make, so they are made only if the draws allow further pairs."""
+        """Return the pairs to try: first pairs at the bounds, then the rest of the catalogue, then
+        random pairs. Random pairs take long to make, so they are made only if there are draws for
+        further pairs."""
         contenders: list[Contender] = []
         source = proposals(
             self._relation, seed=self._spec.sampling.seed, inside_only=not self._settings.outside
@@ -100,8 +101,8 @@ class Gathering:
         return contenders
 
     def beyond(self) -> list[Contender]:
-        """Return at most 40 pairs outside the space, for notes in the report; [] if an option
-        already excludes or includes all inputs outside the space."""
+        """Return at most 40 pairs outside the space, for notes in the report. Return [] if an
+        option excludes or includes all inputs outside the space."""
         if self._settings.inside or self._settings.outside:
             return []
         outside = [proposal for proposal in catalogue(self._relation) if not proposal.inside]
@@ -118,9 +119,9 @@ class Gathering:
     def raising(
         self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
     ) -> list[Contender]:
-        """Return pairs such that the mechanism raises an exception for only one input. Bisection
-        finds them on a path of neighbours, from an input that gave outputs to an input of a pair
-        both of whose inputs always raised."""
+        """Return pairs for which the mechanism raises an exception on only one of the inputs.
+        Bisection finds them on a path of neighbours. The path leads from an input that gave outputs
+        to an input of a pair in `ranked` whose two inputs always raised."""
         raising = [
             contender.proposal
             for contender in ranked
@@ -183,10 +184,10 @@ def where_exceptions_begin(
     """Yield pairs such that the mechanism gives outputs for one input, and always raises an
     exception for the other: at most one pair for each dataset in `raising`.
 
-    Make a path of neighbours from a dataset that gives outputs to a dataset that raises. At some
+    A path of neighbours leads from a dataset that gives outputs to a dataset that raises. At some
     step of the path, the exceptions begin: this step is a leak. Bisection finds it with few draws.
-    The first path to a list adds its records one by one (or user by user), if neighbours differ in
-    size. Other paths replace one record after the other. Of query answers, the step is bisected
+    If neighbours differ in size, the first path to a list adds its records one by one (or user by
+    user). Other paths replace one record after the other. For query answers, the step is bisected
     further: the two vectors move closer together until they are neighbours.
 
     raising: datasets for which the mechanism raises.
@@ -220,7 +221,7 @@ def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[l
 
 
 def _prefixes(dataset: list[Any], users: Users | None) -> Iterator[list[Any]]:
-    """Yield the beginnings of a dataset, from no record on, record by record or user by user."""
+    """Yield the beginnings of a dataset, the empty one first, each longer by a record or user."""
     if users is None:
         yield from (dataset[:size] for size in range(len(dataset) + 1))
         return
@@ -243,7 +244,7 @@ def _by_records(start: list[Any], end: list[Any], relation: Relation) -> Iterato
 
 
 def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
-    """Return the two successive datasets of a path between which exceptions begin; None if none."""
+    """Return the two successive datasets of a path between which exceptions begin, or None."""
     low, high = 0, len(path) - 1
     if high < 1 or raises(path[low]) is not False or raises(path[high]) is not True:
         return None
@@ -257,7 +258,7 @@ def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
 
 
 def _closer(quiet: Any, raising: Any, relation: Relation, raises: Raises) -> tuple[Any, Any]:
-    """Bisect the values between an input that gives outputs and one that raises."""
+    """Return two inputs on the way between a quiet and a raising one, closer to each other."""
     for _ in range(_MAX_HALVINGS):
         first, second = entries(quiet), entries(raising)
         if relation.holds(quiet, raising) or len(first) != len(second):

@@ -73,8 +73,8 @@ class Judge:
 
     spec: audit that follows the search. A leak counts only if it refutes the claim of this audit.
     is_of_answers: whether inputs are query answers. Their bound is predicted with a small safety
-        margin. Bounds for datasets vary more, so their margin is larger: then more pairs are tied,
-        and the simplest of them wins.
+        margin. For datasets, whose bounds vary more, the margin is larger: then more pairs count as
+        equally good, and the simplest of them wins.
     """
 
     def __init__(self, spec: AuditSpec, drawing: Drawing, *, is_of_answers: bool) -> None:
@@ -88,17 +88,17 @@ class Judge:
         self._known: dict[tuple[Any, ...], _Estimates] = {}
 
     def tried(self, contender: Contender, draws: int, *, thorough: bool) -> Contender:
-        """Return the pair with estimates from `draws` draws of each input, with which its events
-        are chosen, too. A first round, not `thorough`, uses only the fast scorers. Raises
-        MechanismError."""
+        """Return the pair with estimates from `draws` draws of each input. The same draws choose
+        the events and are counted. The first round, which is not `thorough`, uses only the fast
+        scorers. Raises MechanismError."""
         return self._judged(
             contender, draws, self._scorers if thorough else _QUICK, self._estimated
         )
 
     def measured(self, contender: Contender, draws: int) -> Contender:
-        """Return the pair as `tried` does, with evidence and an upper end of its ε that owe nothing
-        to the choice of its events: these are chosen on one half of the draws and counted in the
-        other, in both directions. Raises MechanismError."""
+        """Return the pair with estimates, as `tried` does, but with the evidence and an upper end
+        of ε from draws that did not choose the events. The events are chosen on one half of the
+        draws and counted in the other, and vice versa. Raises MechanismError."""
         return self._judged(contender, draws, self._scorers, self._measured)
 
     def _judged(
@@ -142,7 +142,7 @@ class Judge:
         return _Estimates(max(0.0, evidence), estimate, hope)
 
     def _measured(self, contender: Contender, draws: int, scorers: Sequence[Scorer]) -> _Estimates:
-        """Return estimates with evidence that owes nothing to the choice of the events."""
+        """Return estimates with evidence from draws that did not choose the events."""
         # Each candidate has two rules: one with the largest evidence, which may be about a rare
         # event, and one with the largest bound.
         estimates = self._estimated(contender, draws, scorers)
@@ -179,13 +179,13 @@ class Judge:
         return max((float(table.max()), largest(table)) for table in tables)
 
     def _bound(self, candidate: Candidate) -> tuple[float, tuple[int, int]]:
-        """Return (bound, rule) of the rule with the largest predicted bound at a small margin."""
+        """Return (bound, rule) of the rule with the largest bound predicted at a small margin."""
         bounds = self._objective.predicted_bounds(candidate.table, _STANDARD_ERRORS)
         return float(bounds.max()), largest(bounds)
 
 
 class _HeldOutGuesses:
-    """Right and wrong guesses of rules about draws with which they were not chosen."""
+    """Right and wrong guesses of rules about draws that had no part in the choice of the rules."""
 
     def __init__(self) -> None:
         self.right = self.wrong = self.draws = 0
@@ -229,8 +229,8 @@ class Confirming:
     pairs: keys of the tried pairs that the report counts.
     enough: evidence from which a leak counts as clear.
     claimed: claimed ε at the δ for which estimates are made.
-    is_found: whether a pair has leaked clearly, and again in new draws, since the caller last set
-        this field to False. It stays False if the mechanism makes many draws in one call.
+    is_found: whether a pair has leaked clearly, and again in new draws. The caller may set it back
+        to False. It stays False if the mechanism makes many draws in one call.
     """
 
     def __init__(
@@ -261,14 +261,14 @@ class Confirming:
         return [words for key, words in self._refused.items() if key in self.pairs]
 
     def measured(self, contender: Contender, draws: int) -> Contender:
-        """Return a pair with its estimates after the last round, from `draws` draws per input."""
+        """Return a pair with its estimates from `draws` draws per input, as in the last round."""
         return self.tried(contender, draws, 1, is_last=True)
 
     def tried(
         self, contender: Contender, draws: int, number: int, *, is_last: bool = False
     ) -> Contender:
-        """Return a pair with its estimates after a trial with `draws` draws of each input in the
-        round `number`, from 0; in the last round, as `Judge.measured` does."""
+        """Return a pair with its estimates from a trial with `draws` draws of each input. `number`
+        is the round, from 0. In the last round, the estimates are those of `Judge.measured`."""
         if contender.proposal.inside or self.settings.outside:
             self.pairs.add(contender.key)
         try:
@@ -308,8 +308,8 @@ class Confirming:
         return not _types_in(wrong) <= _types_in(counterpart) | self._usual_types
 
     def always_raises(self, dataset: Any) -> bool | None:
-        """Return whether the mechanism raises in each of a few draws for a dataset; None if
-        unknown, since no draw can be made."""
+        """Return whether the mechanism raises an exception in each of a few draws for a dataset.
+        Return None if no draw can be made."""
         entry = self.inputs.of(dataset)
         for variant in filter(None, (entry, entry and self.inputs.alone(entry))):
             try:
@@ -334,13 +334,14 @@ class Confirming:
         return sorted(contenders, key=lambda contender: contender.rank(self.enough), reverse=True)
 
     def is_over(self) -> bool:
-        """Return whether to end a round of trials early: when time is up or, if the mechanism is
-        called once for each draw, which may be slow, when a confirmed pair has leaked clearly."""
+        """Return whether to end a round of trials early. It ends when time is up. If each call
+        makes one draw, which may be slow, it also ends when a pair has leaked clearly, and again in
+        new draws."""
         return self.budget.is_out_of_time() or self.is_found
 
     def is_clear(self, contender: Contender) -> bool:
-        """Return whether a tried pair leaks clearly: its evidence is at least `enough`, or less
-        after the last round, and its estimate of ε is above the claimed ε."""
+        """Return whether a tried pair leaks clearly. Its evidence must be at least `enough`
+        (somewhat less after the last round), and its estimate of ε above the claimed ε."""
         # The best of many scores may have large evidence by luck alone. So the estimate of ε must
         # also be above the claim. Evidence of the last round owes nothing to the choice of a score.
         margin = 0.0 if math.isnan(contender.upper) else _EVIDENCE_MARGIN - _MEASURED_MARGIN
@@ -348,8 +349,8 @@ class Confirming:
 
     def is_sure(self, contender: Contender) -> bool:
         """Return whether the leak of a tried pair is clear in its draws, and again in new draws.
-        The best of many pairs may have had lucky draws. Without this check, a lucky pair would end
-        the search before it tries pairs outside the space, and hide their real leaks."""
+        The best of many pairs may only have had lucky draws. Without this check, such a pair would
+        end the search before it tries pairs outside the space, and hide their real leaks."""
         if not self.is_clear(contender):
             return False
         # A pair that has got more draws is checked with more draws, too.
@@ -366,9 +367,9 @@ class Confirming:
         return self._confirmed[key]
 
     def needed(self, contender: Contender) -> int:
-        """Return the number of new draws of each input that a check of a leak needs: its expected
-        evidence is twice `enough`. It is at least `MIN_FIRST_DRAWS`, but at most twice the draws of
-        each input that the pair has had."""
+        """Return the number of new draws of each input that a check of a leak needs. With it, the
+        expected evidence is twice `enough`. It is at least `MIN_FIRST_DRAWS`, but at most twice the
+        draws of each input that the pair has had."""
         past_draws = contender.draws // 2
         needed = math.ceil(past_draws * 2 * self.enough / max(contender.evidence, 1e-9))
         return min(2 * past_draws, max(MIN_FIRST_DRAWS, needed))

@@ -1,4 +1,4 @@
-"""A search for the pairs of inputs to audit: it proposes pairs, ranks them by rounds of trials, and
+"""A search for the pairs of inputs to audit. It proposes pairs, ranks them by rounds of trials, and
 simplifies a leaking pair.
 
 All draws of a search choose pairs and certify nothing. The audit that follows draws from other
@@ -70,9 +70,9 @@ def neighbour_search(
     base: Path | None = None,
     elsewhere: bool = False,
 ) -> NeighbourSearch:
-    """Return the search for the options that a user gives, those of `SearchSettings`, with import
-    paths relative to `base`. Raises UsageError for a wrong option or no adjacency, and if no two
-    inputs of the space are neighbours."""
+    """Return the search for the options that a user gives, which are those of `SearchSettings`.
+    Import paths are relative to `base`. Raises UsageError for a wrong option, without an adjacency,
+    and if no two inputs of the space are neighbours."""
     if adjacency is None:
         raise UsageError(
             "a search needs the relation between the inputs; give ",
@@ -93,10 +93,10 @@ def neighbour_search(
 
 @dataclass(frozen=True, slots=True)
 class NeighbourSearch(SearchSettings):
-    """A search with its settings, which chooses the pairs of an audit without any."""
+    """A search with its settings. It chooses the pairs of an audit that has none."""
 
     def find(self, spec: AuditSpec, on_progress: Notify | None) -> tuple[AuditSpec, Searched]:
-        """Return (the audit with the pairs that leak most, the result of the search). Raises
+        """Return the audit with the pairs that leak most, and the result of the search. Raises
         MechanismError if every input gives only exceptions."""
         began = time.monotonic()
         spec, searched, rate = saved_search.read(spec)
@@ -196,7 +196,7 @@ class _SearchRun:
         return final_pairs(confirming, best, beyond, aside, self._gathering.note)
 
     def _by_kind(self, outside: list[Contender], share: float) -> list[list[Contender]]:
-        """Return the tried pairs outside the space, one list, best first, for each kind."""
+        """Return the tried pairs outside the space: one list, best first, for each kind of pair."""
         # A NaN mostly leaks more than a number beyond a bound, and would hide its leak. Numbers
         # beyond a bound get half of the draws, since their leaks are mostly smaller.
         if self._budget.draws_for(share) < _MIN_DIVIDED:
@@ -215,7 +215,7 @@ class _SearchRun:
         ]
 
     def _best(self, inside: list[Contender], share: float, reserved: float) -> list[Contender]:
-        """Return the tried pairs inside, best first; a share `reserved` of the draws is left."""
+        """Return the tried pairs inside, best first, and leave a share `reserved` of the draws."""
         confirming, ranking = self._confirming, self._ranking
         # After a clear leak, a larger leak is looked for only if the inputs are query answers. For
         # datasets of records, a small pair is worth more than a large bound. No larger leak is
@@ -232,7 +232,7 @@ class _SearchRun:
         return best
 
     def _with_raising(self, best: list[Contender]) -> list[Contender]:
-        """Return the pairs, and ranked among them those for which only one input raises."""
+        """Return the pairs and those for which only one input raises, ranked together."""
         if self._spec.sampling.on_error == "fail" or self._confirming.is_over():
             return best
         raising = self._gathering.raising(best, self._confirming.always_raises)

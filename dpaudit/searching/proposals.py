@@ -1,4 +1,4 @@
-"""Propose pairs that are worth a trial: with edges, patterns of query answers, and random ones."""
+"""Propose pairs that are worth a trial: with edges, with patterns of query answers, at random."""
 
 from __future__ import annotations
 
@@ -59,9 +59,10 @@ class Proposal:
 
 
 def proposals(relation: Relation, *, seed: int, inside_only: bool = False) -> Iterator[Proposal]:
-    """Yield proposed pairs, each once: first the catalogue, then random pairs; `inside_only` leaves
+    """Yield proposed pairs, each once: first the catalogue, then random pairs. `inside_only` leaves
     out inputs outside the space. Raises DatasetError if no two inputs are neighbours, or if a
-    user's code fails; MissingLibrary if random pairs need Hypothesis."""
+    user's code fails. Raises MissingLibrary if random pairs need Hypothesis and it is not
+    installed."""
     relation.check_possible()
     return _proposals(relation, seed, inside_only)
 
@@ -100,8 +101,8 @@ def at_bounds(relation: Relation) -> Iterator[Proposal]:
 
 
 def kind_outside(proposal: Proposal, space: Space) -> Outside:
-    """Return the kind of the values by which a pair lies outside the space; of several kinds, the
-    first in the order of `Outside`."""
+    """Return the kind of the values by which a pair lies outside the space. Of several kinds,
+    return the first in the order of `Outside`."""
     kinds = {
         _kind(value)
         for dataset in (proposal.d1, proposal.d2)
@@ -139,7 +140,7 @@ class _NewPairs:
         self._known: set[Hashable] = set()
 
     def proposal(self, d1: Any, d2: Any, why: str, origin: Origin) -> Proposal | None:
-        """Return a new pair as a `Proposal`; None if it is known, forbidden or no neighbours."""
+        """Return a pair as a `Proposal`; None if it is known, not allowed, or not of neighbours."""
         key = frozenset((identity(d1), identity(d2)))
         if key in self._known:
             return None
@@ -196,7 +197,7 @@ def parts(dataset: Any) -> list[Any]:
 
 
 def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
-    """Yield random pairs, each once, until 500 draws in a row give no new pair."""
+    """Yield random pairs, each once. End when 500 draws in a row have given no new pair."""
     known: set[Hashable] = set()
     vain = 0
     words = relation.space.words()
@@ -212,7 +213,7 @@ def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
 
 def pair_strategy(relation: Relation) -> Any:
     """Return a strategy of Hypothesis that draws a random dataset and one of its neighbours, in
-    random order, or None if it finds no neighbour."""
+    random order. The strategy draws None if it finds no neighbour."""
     st = strategies()
     datasets, records = relation.space.strategy(), _record_strategy(relation)
     users = relation.adjacency.users

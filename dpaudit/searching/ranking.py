@@ -2,10 +2,10 @@
 
 Estimates from few draws mislead. So all pairs get few draws, the best eighth gets more, and so on
 (Jamieson & Talwalkar 2016). Pairs are ranked by their evidence (`Contender.rank`), not by the bound
-that they would certify now: a pair that uses all of the claim has the larger bound, and a pair with
-a leak in a rare event the larger evidence. Each kind of difference is halved separately, so that
-one pair of each kind is in the last round. docs/method.md explains why the audit of the best pair
-is valid nevertheless.
+that they would certify now: a pair that uses all of the claim has a larger bound than a pair with a
+leak in a rare event, but less evidence. Each kind of difference is halved separately, so that one
+pair of each kind is in the last round. docs/method.md explains why the audit of the best pair is
+valid nevertheless.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Ranking:
     ) -> list[Contender]:
         """Return the pairs after rounds of trials, best first: pairs that stayed longer come first.
         If the budget is too small for all pairs, random pairs and pairs with edges are left out.
-        `to_last` leaves the last round to `last_round`."""
+        With `to_last`, stop before the last round, which `last_round` makes."""
         if not contenders:
             return []
         self._confirming.is_found = False
@@ -94,9 +94,9 @@ class Ranking:
         return tried_most(self._confirming.ranked([*ranked, *additions]))
 
     def last_round(self, ranked: list[Contender], beyond: float) -> list[Contender]:
-        """Return tried pairs, best first, after the last round: one pair of each kind, and the next
-        best pairs, get equally many draws, on which they are `Confirming.measured`. Of query
-        answers, the better half is measured again with more draws.
+        """Make the last round, and return the tried pairs, best first. One pair of each kind, and
+        the next best pairs, get equally many draws, and `Confirming.measured` estimates their
+        leaks. Of query answers, the better half is measured again with more draws.
 
         beyond: share that the round may spend in addition to what is left. A negative share
             reserves draws for other pairs.
@@ -127,14 +127,14 @@ class Ranking:
         return [*self._simplest_first(standing), *dropped]
 
     def _try(self, contenders: list[Contender], size: int, number: int) -> None:
-        """Replace each contender by the contender with its estimates, until time is up."""
+        """Replace each contender by the same pair with new estimates, until time is up."""
         for index, contender in enumerate(contenders):
             if self._confirming.is_over():
                 break
             contenders[index] = self._confirming.tried(contender, size, number)
 
     def _sizes(self, contenders: Sequence[Contender]) -> list[int]:
-        """Return the number of pairs in each round, down to the fewest of each kind."""
+        """Return the number of pairs in each round, until only the fewest of each kind are left."""
         kinds = self._by_kind(contenders)
         counts, sizes = [len(kind) for kind in kinds], list[int]()
         while not sizes or sum(counts) < sizes[-1]:
@@ -147,13 +147,13 @@ class Ranking:
         return max(least, math.ceil(count / KEPT_ONE_IN))
 
     def _split(self, ranked: list[Contender]) -> tuple[list[Contender], list[Contender]]:
-        """Return (the pairs that stay, the pairs that are dropped), both in the given order."""
+        """Return the pairs that stay, and the pairs that are dropped, both in the given order."""
         kinds = self._by_kind(ranked)
         ids = {id(pair) for kind in kinds for pair in kind[: self._quota(len(kind))]}
         return _separated(ranked, ids)
 
     def _simplest_first(self, ranked: list[Contender]) -> list[Contender]:
-        """Return the pairs, first the simplest one that is nearly as good as the best."""
+        """Return the pairs; the simplest one that is nearly as good as the best comes first."""
         # The largest bound is too large by luck.
         enough, best = self._confirming.enough, ranked[0]
         near = [
@@ -191,9 +191,9 @@ def bounds_of(relation: Relation) -> set[Hashable]:
 def kind_of(proposal: Proposal, relation: Relation, bounds: Set[Hashable]) -> tuple[str, ...]:
     """Return the kind of the difference of a pair.
 
-    Pairs outside the space are of one kind. For query answers, the kinds are patterns and others.
-    For datasets, a kind says what differs (records at the bounds, at edges, or inside the bounds),
-    and whether there are few or many records.
+    All pairs outside the space are of one kind. For query answers, pairs with a pattern are of one
+    kind, and others of another. For datasets, a kind says what differs (records at the bounds, at
+    edges, or inside the bounds), and whether there are few or many records.
     """
     if not proposal.inside:
         return ("outside",)
@@ -209,14 +209,14 @@ def kind_of(proposal: Proposal, relation: Relation, bounds: Set[Hashable]) -> tu
 
 
 def tried_most(ranked: list[Contender]) -> list[Contender]:
-    """Return the pairs reordered: first those with at least half of the largest number of draws,
-    then the others, whose bounds are more likely to be luck."""
+    """Return the pairs in another order. Pairs with at least half of the largest number of draws
+    come first; the bounds of the others are more likely to be luck."""
     max_draws = max((contender.draws for contender in ranked), default=0)
     return sorted(ranked, key=lambda contender: 2 * contender.draws < max_draws)
 
 
 def _growth(number: int) -> int:
-    """Return the further draws of a pair in a round, in multiples of the first round."""
+    """Return how many times the draws of the first round a pair gets in round `number`."""
     return 1 if number == 0 else (GROWTH - 1) * int(GROWTH ** (number - 1))
 
 

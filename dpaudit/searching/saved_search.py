@@ -37,12 +37,12 @@ class _Record(Begun, frozen=True):
 
 
 def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None, float | None]:
-    """Return (audit, result of its earlier search, draws per second by which the number of draws
-    was chosen, if it was not stated). The result is None if there is no file to resume from. If the
-    audit drew its seed at random, it gets the seed in the file.
+    """Return the audit, the result of its earlier search, and the draws per second from which the
+    number of draws was chosen, if it was not stated. The result is None if there is no file to
+    resume from. If the audit drew its seed at random, it gets the seed in the file.
 
     Raises JournalError for a file of another request or another release of dpaudit, and for a
-    journal that exists although the audit is not to be resumed.
+    journal that exists although the audit shall not be resumed.
     """
     path = _path(spec)
     if path is None:
@@ -68,9 +68,9 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None, float | None]:
 
 
 def write(spec: AuditSpec, searched: Searched, rate: float | None) -> None:
-    """Write the result of a search, and the rate that `read` returns, before any draw that
-    certifies. Do nothing if the audit has no journal. Raises JournalError for inputs that JSON
-    cannot hold."""
+    """Write the result of a search, and the rate that `read` returns, to a file. Call this before
+    any draw that certifies. Do nothing if the audit has no journal. Raises JournalError for inputs
+    that JSON cannot hold."""
     path = _path(spec)
     if path is None:
         return
@@ -93,7 +93,7 @@ def _path(spec: AuditSpec) -> Path | None:
 
 
 def _written(value: Any) -> Any:
-    """Return a dataset as a JSON value without loss; tuples and bytes become mappings."""
+    """Return a dataset as a JSON value, exactly; tuples and bytes become mappings."""
     if type(value) is bytes:
         return {_BYTES: value.hex()}
     if value is None or type(value) in (bool, int, float, str):

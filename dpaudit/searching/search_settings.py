@@ -25,7 +25,7 @@ class SearchSettings:
 
     inside: whether to try only pairs inside the space.
     outside: whether pairs outside the space are tried, too, and may be certified. If `inside` and
-        `outside` are False, a few pairs outside are tried, and a leak is only noted in the report.
+        `outside` are False, a few pairs outside are tried, and the report only notes their leaks.
     keep: number of pairs to certify; they share the false-alarm probability.
     elsewhere: whether the process that runs the mechanism, not this process, makes data frames.
     """
@@ -50,7 +50,7 @@ class SearchSettings:
         return f"{self.space.words()}{form} ({self.adjacency.describe()}{where}{number})"
 
     def pair(self, d1: Any, d2: Any) -> NeighbouringPair:
-        """Return the pair to audit that consists of two inputs in plain Python."""
+        """Return the pair to audit, made of two inputs in plain Python."""
         first, second = (shortened(repr(dataset), _MAX_CHARACTERS) for dataset in (d1, d2))
         label = f"d1 = {first}, d2 = {second}"
         return NeighbouringPair(self.formed(d1), self.formed(d2), self.adjacency, label)

@@ -278,8 +278,9 @@ def searched(
     time: float = SECONDS,
     check: Callable[[], None] = lambda: None,
 ) -> SensitivityResult:
-    """Search for the sensitivity of the function that `target` describes, with the arguments of
-    `sensitivity`. `check`, called before each pair, may raise an exception to end the search."""
+    """Search for inputs that exceed the claimed sensitivity of the function that `target`
+    describes. The arguments are those of `sensitivity`. `check` is called before each pair, and may
+    raise an exception to end the search."""
     if (parsed := parse_adjacency(adjacency)) is None:
         raise UsageError(
             Name("adjacency"),
@@ -349,7 +350,7 @@ def _check(claimed: Any, norm: Any, form: Any, seed: Any, time: Any) -> None:
 
 @contextmanager
 def _function(target: Target) -> Iterator[Callable[[Any], Any]]:
-    """Provide the function of a target as a function of the dataset alone. Raises TargetError."""
+    """Provide the function of a target, which takes only the dataset. Raises TargetError."""
     if isinstance(target, IsolatedTarget):
         with closing(Isolated(target)) as mechanism:
             _check_calling(mechanism.how, target)
@@ -385,7 +386,7 @@ class _SensitivitySearch:
 
     exceeding: maps (whether both inputs lie in the space, `Witness.kind`) to (pair, distance), for
         one pair whose distance exceeds the claim.
-    tried: the number of pairs that were compared, by origin.
+    tried: number of pairs that were compared, by origin.
     raised: number of pairs for which the function raises an exception on both inputs.
     """
 
@@ -410,7 +411,7 @@ class _SensitivitySearch:
         self.raised, self.notes = 0, list[str]()
 
     def run(self, seed: int, *, inside_only: bool) -> None:
-        """Compare answers; for random pairs only if no distance inside exceeds the claim."""
+        """Compare answers. Random pairs are tried only if no distance inside exceeds the claim."""
         relation, pool = self._relation, RecordPool(self._relation)
         try:
             for proposal in catalogue(relation, inside_only=inside_only):

@@ -2,8 +2,8 @@
 violates the claim.
 
 Hypothesis can only shrink an example that it has generated itself, and most pairs have another
-origin. This implementation is greedy and deterministic, like delta debugging (Zeller & Hildebrandt
-2002), which drops half of a failing input, then a quarter, and so on.
+origin. This implementation is greedy and deterministic. Like delta debugging (Zeller & Hildebrandt
+2002), it drops half of a failing input, then a quarter, and so on.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def shrunk(
     most_tries: int = MAX_TRIES,
     keeps_size: bool = False,
 ) -> tuple[Any, Any]:
-    """Return a pair with as few records, then as simple values, as possible for which `violates`
-    holds, as it must for the given pair.
+    """Return a pair for which `violates` holds, with as few records as possible, then with values
+    as simple as possible. `violates` must hold for the given pair.
 
-    Every pair that is tried consists of neighbours. A pair inside the space is not replaced by a
-    pair outside, and no dataset gets more records.
+    All tried pairs are neighbours. A pair inside the space is not replaced by a pair outside, and
+    no dataset gets more records.
 
     most_tries: largest number of calls of `violates`.
     keeps_size: whether the number of records must stay the same.
@@ -78,7 +78,7 @@ class _Shrinking:
         self.known: set[str] = set()
 
     def smallest(self, now: Pair, step: _Step) -> Pair:
-        """Replace a pair by the first smaller one that violates the claim, until there is none."""
+        """Replace a pair by the first smaller one that violates the claim, again and again."""
         space = self._relation.space
         while True:
             smaller = next((pair for pair in step(now, space) if self._holds(pair, now)), None)
@@ -105,7 +105,7 @@ def _key(pair: Pair) -> str:
 
 
 def _fewer_common(now: Pair, _: Space) -> Iterator[Pair]:
-    """Yield pairs without some of the records that both lists share."""
+    """Yield pairs without some of the records that both lists have."""
     # Blocks of two keep an odd length odd, since a mechanism may violate the claim only for lists
     # of odd length.
     common = matched(*now)
@@ -125,7 +125,7 @@ def _without_common(now: Pair, pairs: Sequence[tuple[int, int]]) -> Pair:
 
 
 def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
-    """Yield pairs without a record of only one list, or also without one of the other."""
+    """Yield pairs without a record that only one list has, or with one less in each list."""
     first, second = unmatched(*now)
     common = matched(*now)
     for left_index in first:
@@ -159,7 +159,7 @@ def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
 
 
 def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs with a simpler record in both lists: all its copies, then single ones."""
+    """Yield pairs with a simpler record in both lists: for all its copies, then for single ones."""
     equal: dict[str, list[tuple[int, int]]] = {}
     for ours, theirs in matched(*now):
         equal.setdefault(key(now.d1[ours]), []).append((ours, theirs))

@@ -65,16 +65,16 @@ def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str
 
 
 def columns_of(*datasets: Any) -> list[str]:
-    """Return the column names of the first row with columns in any of the datasets, else []. A
-    table without rows does not show its columns, so the caller uses these for all datasets."""
+    """Return the column names of the first row, in any of the datasets, that has columns, else [].
+    They are used for all datasets, since a table without rows does not show its columns."""
     rows = (row for data in datasets if isinstance(data, list) for row in data)
     return list(next((row for row in rows if isinstance(row, Mapping)), {}))
 
 
 def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
-    """Return a table, with its column names in order, as the argument that a constructor takes: a
-    list of rows for an array, a mapping from column to list of values for a data frame; the dataset
-    itself for plain Python."""
+    """Return a table as the argument that a constructor takes: a list of rows for an array, a
+    mapping from column to list of values for a data frame. `columns` are its column names, in
+    order. Any other dataset, and one in plain Python, is returned unchanged."""
     is_table = isinstance(dataset, list) and all(
         isinstance(row, dict) and row.keys() >= set(columns) for row in dataset
     )
@@ -86,9 +86,9 @@ def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
 
 
 def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
-    """Return a Python expression, such as `pd.DataFrame({"age": [36]})`, for a dataset, with its
-    column names in order, in a form. Its value equals the argument with which the search called the
-    function."""
+    """Return a Python expression for a dataset in a form, such as `pd.DataFrame({"age": [36]})`.
+    `columns` are its column names, in order. The value of the expression equals the argument with
+    which the search called the function."""
     if form in ARRAYS and columns and dataset == []:
         return f"np.empty((0, {len(columns)}))"
     plain = as_python(as_given(dataset, form, columns))

@@ -41,9 +41,9 @@ class Edge:
 class Space(ABC):
     """A set of possible values: scalars, records or whole datasets, all in plain Python.
 
-    A subclass is frozen, and its instances compare by value. A subclass must define the abstract
-    methods. It must also define `read` if users can describe the space by more than one word, as in
-    `number in [0, 1]`.
+    A subclass is frozen, and its instances compare by value. It must define the abstract methods.
+    It must also define `read` if users can describe the space by more than one word, as in `number
+    in [0, 1]`.
     """
 
     __slots__ = ()
@@ -56,8 +56,8 @@ class Space(ABC):
         return cls()
 
     def words(self) -> str:
-        """Return the description of the space in the notation of users, such as `number in [0, 1]`,
-        from which `parse_space` makes an equal space."""
+        """Return the description of the space as users write it, such as `number in [0, 1]`.
+        `parse_space` makes an equal space from it."""
         return self.word
 
     @abstractmethod
@@ -86,7 +86,7 @@ class Space(ABC):
         return self.simplest
 
     def spread(self, number: int) -> list[Any]:
-        """Return `number` values at which bugs are unlikely; if possible, different ones."""
+        """Return `number` values at which bugs are unlikely. They differ if that is possible."""
         values = self.all_values() or [self.simplest]
         return [values[i % len(values)] for i in range(number)]
 
@@ -97,7 +97,7 @@ class Space(ABC):
         return distinct(edges, key=lambda edge: edge.value)
 
     def extremes(self) -> tuple[Any, Any]:
-        """Return (low, high), a low and a high value of the space: its bounds, if it has bounds."""
+        """Return a low and a high value of the space. They are its bounds, if it has bounds."""
         low, high = self.spread(2)
         return low, high
 
@@ -130,8 +130,8 @@ class Space(ABC):
         return self
 
     def by_column(self) -> Mapping[str, Space]:
-        """Return the space of each column if values are records with columns, or lists of such
-        records; else an empty mapping."""
+        """Return the space of each column, if values are records with columns or lists of such
+        records. Otherwise return an empty mapping."""
         return {}
 
 
@@ -161,7 +161,8 @@ def identity(value: Any) -> Hashable:
 
 
 def distinct(values: Iterable[_T], key: Callable[[_T], Any] | None = None) -> Iterator[_T]:
-    """Yield values, without those that are equal to an earlier value, by `key` if it is given."""
+    """Yield values, without those that are equal to an earlier value. With `key`, values are equal
+    if their keys are."""
     known: set[Hashable] = set()
     for value in values:
         if (value_key := identity(value if key is None else key(value))) not in known:
@@ -182,7 +183,7 @@ def strategies() -> Any:
 
 
 class NotUnderstood(Exception):
-    """Raised for a mistake in the description of a space, with the wrong part and the reason."""
+    """Raised for a mistake in the description of a space. Has the wrong part and the reason."""
 
     code = "space-invalid"
 
@@ -220,8 +221,8 @@ class Token:
 
 
 class DescriptionReader(ABC):
-    """Reads the one-line description of a space token by token, such as `list of number in [0, 1]`.
-    Relative import paths are looked for in `base`, too. Methods raise NotUnderstood."""
+    """Reads the one-line description of a space, such as `list of number in [0, 1]`, token by
+    token. Relative import paths are looked for in `base`, too. Methods raise NotUnderstood."""
 
     def __init__(self, text: str, base: Path | None) -> None:
         self.text, self.base = text, base
@@ -246,20 +247,20 @@ class DescriptionReader(ABC):
         )
 
     def skip(self, text: str) -> bool:
-        """If the next token is this word or mark, move past it. Return whether it was."""
+        """Return whether the next token is this word or mark. If so, move past it."""
         is_there = self.is_next(text)
         self._index += is_there
         return is_there
 
     def take(self, text: str, expected: str | None = None) -> None:
-        """Move past the next token if it is the word or mark `text`; otherwise raise NotUnderstood,
-        whose message shows `expected` or, if it is None, `text`."""
+        """Move past the next token if it is the word or mark `text`. Otherwise raise NotUnderstood;
+        its message shows `expected`, or `text` if `expected` is None."""
         if not self.skip(text):
             raise self.wrong(expected or repr(text), (text,))
 
     def token(self, expected: str, *kinds: str) -> Token:
-        """Return the next token, and move past it. Its kind must be one of `kinds`, if any are
-        given; `expected` describes it in the error message."""
+        """Return the next token, and move past it. If `kinds` are given, it must be of one of them.
+        The error message says that `expected` was expected."""
         token = self.next
         if token is None or (kinds and token.kind not in kinds):
             raise self.wrong(expected)
@@ -267,9 +268,9 @@ class DescriptionReader(ABC):
         return token
 
     def items(self, opening: str, closing: str, expected: str) -> Iterator[None]:
-        """Read a list in brackets, such as `[a, b]`, which an error message calls `expected`. Yield
-        None before each item: the caller must then read the item before it continues the
-        iteration."""
+        """Read a list in brackets, such as `[a, b]`. Yield None before each item: the caller must
+        read the item before it continues the iteration. `expected` is the name of the list in error
+        messages."""
         self.take(opening, expected)
         while not self.skip(closing):
             yield
@@ -277,14 +278,14 @@ class DescriptionReader(ABC):
                 self.take(",", f"',' or {closing!r}")
 
     def size(self) -> int | None:
-        """If the next token is a whole number, move past it and return it; else return None."""
+        """Return the next token, and move past it, if it is a whole number; else return None."""
         if self.next is None or not self.next.text.isdecimal():
             return None
         return int(self.token("").text)
 
     def wrong(self, expected: str, known: Sequence[str] = ()) -> NotUnderstood:
-        """Return the error for a wrong next token, with a description of what is expected, and a
-        "did you mean" of one of the words `known`."""
+        """Return the error for a wrong next token. It says what was `expected` and, if one of the
+        words `known` is similar, "did you mean"."""
         start = self.tokens[self._index - 1].end if self._index else 0
         context = f" after {shortened(self.text[:start].strip(), 40)!r}" if start else ""
         if self.next is None:

@@ -42,8 +42,9 @@ class Limit:
 
 
 def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | None = None) -> Any:
-    """Return the value of a call, described by `words`. Raises DatasetError if it raises, or takes
-    longer than 10 s; these start again when the number that `progress` returns has grown."""
+    """Return the value of `call()`. Raises DatasetError, with the description `words`, if the call
+    raises an exception, or takes longer than 10 s. The time starts again when the number that
+    `progress` returns has grown."""
     values: list[Any] = []
     raised: list[BaseException] = []
 

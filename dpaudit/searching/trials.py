@@ -1,5 +1,5 @@
 """The draws of a search, the inputs for which they are made, and the pairs of inputs. Draws are
-made for one input at a time, so that they serve every pair that contains this input. They choose
+made for one input at a time, and are used for every pair that contains this input. They choose
 pairs and certify nothing: the audit that follows draws from other random streams."""
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ _OF_TYPES = frozenset({"TypeError", "AttributeError"})
 
 class Budget:
     """The number of draws that a search may make. If the audit has a time limit, this is the number
-    of draws made so far, and those that the remaining time allows at the speed so far. The first
-    call of a process, which may import modules or compile code, is no part of the speed."""
+    of draws so far plus the number that the remaining time allows at the speed so far. The first
+    call of a process, which may import modules or compile code, does not count for the speed."""
 
     def __init__(self, spec: AuditSpec, drawing: Drawing) -> None:
         self._drawing = drawing
@@ -99,7 +99,7 @@ class Budget:
 
     @property
     def spent(self) -> float:
-        """The share of `draws` that was made."""
+        """The share of `draws` that the search has made so far."""
         return self._drawing.draws / self.draws
 
     def elapsed(self) -> float:
@@ -107,14 +107,15 @@ class Budget:
         return self._limit.elapsed()
 
     def remaining_seconds(self) -> float:
-        """Return the seconds until the search ends, as far as its speed is known."""
+        """Return the seconds until the search ends, from its budget and its speed so far."""
         if self._seconds is not None:
             return self._left()
         return max(0, self._planned - self._drawing.draws) / max(self.speed(), 1e-9)
 
     def places(self, share: float) -> int:
-        """Return the number of pairs that can be tried with a share. In an audit with a time limit,
-        this is `MAX_FIRST_PAIRS` (400) until `plan_by_clock` has measured the mechanism's speed."""
+        """Return how many pairs can be tried with a share of the draws. In an audit with a time
+        limit, this is `MAX_FIRST_PAIRS` (400) until `plan_by_clock` has measured the mechanism's
+        speed."""
         if self._seconds is not None and self._since is None:
             return MAX_FIRST_PAIRS
         budget = self.draws_for(share)
@@ -129,14 +130,14 @@ class Budget:
         )
 
     def draws_for(self, share: float) -> float:
-        """Return the number of pairs times draws of each input in a first round, if this round
-        makes half of the given share."""
+        """Return, for a first round with half of a share, the number of pairs times the number of
+        draws of each input."""
         return share * self.draws / (2 * INPUTS_PER_PAIR)
 
     def plan_by_clock(self, tried: Callable[[int, int], object]) -> None:
-        """Measure the speed of the first trials, from which the number of draws is planned, again
-        with every further draw. `tried` makes a trial of the pair with an index. The time limit
-        begins after the first one, which may import modules."""
+        """Make the first trials and measure their speed, from which the number of draws follows.
+        `tried` makes a trial, from the index of a pair and a number of draws. The time limit begins
+        after the first trial, which may import modules. Later draws update the speed."""
         assert self._seconds is not None
         tried(0, _TIMED_DRAWS)
         self._limit = Limit(self._seconds)
@@ -168,7 +169,7 @@ class Budget:
         return max(0.0, self._seconds - self._limit.elapsed())
 
     def speed(self) -> float:
-        """Return the draws per second since the speed is measured; 0 without such draws."""
+        """Return the draws per second since the speed has been measured; 0 if there are none."""
         if self._since is None:
             return 0.0
         began, start_draws = self._since
@@ -200,7 +201,7 @@ class Input:
 
     @property
     def has_wrong_type(self) -> bool:
-        """Whether every draw has raised a TypeError, or every draw an AttributeError: then the
+        """Whether every draw has raised a TypeError, or every draw an AttributeError. Then the
         mechanism probably rejects a type of values."""
         return self.only_raises and len(self.kinds) == 1 and self.kinds <= _OF_TYPES
 
@@ -212,8 +213,8 @@ class Contender:
     estimate: lower bound on ε that an audit of the pair is expected to certify; inf if the outputs
         of the two inputs are deterministic and differ.
     hope: `estimate` with a smaller safety margin.
-    upper: upper end of a 95 % interval of the ε of the event that tells most; NaN before the last
-        round.
+    upper: upper end of a 95 % interval of ε, from the event with the most evidence; NaN before the
+        last round.
     order: position among the proposed pairs, in which simple pairs come first.
     draws: number of draws of both inputs together.
     has_wrong_type: whether the mechanism only rejects a type of values in one of the inputs.
@@ -238,8 +239,8 @@ class Contender:
     def rank(self, enough: float) -> tuple[float, ...]:
         """Return a sort key that is larger for a better pair.
 
-        A pair with `has_wrong_type` is worse than all others. Otherwise, pairs are compared by
-        their evidence (at most `enough`; below `LUCK`, it counts as none), then by whether both
+        A pair with `has_wrong_type` is worse than all others. Other pairs are compared first by
+        evidence (it counts as `enough` if larger, as none below `LUCK`), then by whether both
         inputs lie in the space, then by `hope`, then by simplicity.
         """
         evidence = min(self.evidence, enough)
@@ -254,8 +255,9 @@ def _rounded(value: float) -> float:
 
 
 class Inputs:
-    """The inputs of a search. `of` returns the same `Input` for all equal datasets, so that pairs
-    share draws. `unformed` says why the first input without the form could not be converted."""
+    """The inputs of a search. `of` returns the same `Input` for equal datasets, so that pairs share
+    draws. If an input could not be converted to the form, `unformed` says why, for the first
+    one."""
 
     def __init__(self, formed: Callable[[Any], Any]) -> None:
         self._formed = formed
@@ -288,16 +290,16 @@ class Inputs:
         return fresh
 
     def alone(self, entry: Input) -> Input:
-        """Return another `Input` for the dataset of `entry`, with one call for each draw."""
+        """Return another `Input` for the dataset of `entry`, for which each call makes one draw."""
         if entry.number not in self._alone:
             self._alone[entry.number] = Input(entry.number, entry.dataset, is_alone=True)
         return self._alone[entry.number]
 
 
 class Drawing:
-    """Makes the draws of a search, for one input at a time. It is a context manager: on exit, it
-    closes the mechanism and restores the states of the random generators. The constructor loads the
-    mechanism, and raises the exceptions of `load_mechanism`."""
+    """Makes the draws of a search, for one input at a time. As a context manager, it closes the
+    mechanism at the end, and restores the states of the random generators. The constructor loads
+    the mechanism, and raises the exceptions of `load_mechanism`."""
 
     def __init__(self, spec: AuditSpec) -> None:
         self.draws = 0
@@ -324,7 +326,7 @@ class Drawing:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Names of the mechanism's variables that its calls have changed."""
+        """Names of the variables of the mechanism that its calls have changed."""
         return tuple(changed(self._state, kept_state(*self._mechanism.parts)))
 
     def __enter__(self) -> Self:
@@ -374,8 +376,8 @@ class Drawing:
 
 
 def one_by_one(spec: AuditSpec) -> AuditSpec | None:
-    """Return a copy of an audit that calls its mechanism once for each draw; None for compositions,
-    for mechanisms that run in another process, and if an exception ends the audit."""
+    """Return a copy of an audit that calls its mechanism once for each draw. Return None for a
+    composition, for a mechanism in another process, and if an exception must end the audit."""
     target = spec.target
     if spec.sampling.on_error == "fail" or not isinstance(target, CallableTarget | ImportedTarget):
         return None
@@ -383,8 +385,9 @@ def one_by_one(spec: AuditSpec) -> AuditSpec | None:
 
 
 def paired(d1: Input, d2: Input, draws: int, start: int = 0) -> SelectionDraws:
-    """Return draws of each of two inputs, from index `start` to `draws`, mixed in random order:
-    cross-validation makes its folds by position, and each fold needs draws of both inputs."""
+    """Return the draws with the indexes `start` to `draws` of each of two inputs, in random order.
+    The order is random since cross-validation makes its folds by position, and each fold needs
+    draws of both inputs."""
     outcomes = [concatenate(entry.parts).take(slice(start, draws)) for entry in (d1, d2)]
     size = draws - start
     is_d1 = np.arange(2 * size) < size

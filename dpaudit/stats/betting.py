@@ -44,15 +44,15 @@ _MAX_LOSS = 0.95
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beliefs:
-    """Beliefs of all bettors during one round of draws, fixed before these draws. Row i belongs to
-    the same bettor in every round. Raise ValueError for a probability outside (0, 1) or another
-    guess, since wealth won by them would prove nothing.
+    """The beliefs of all bettors in one round of draws, fixed before these draws. Row i of an array
+    belongs to the same bettor, or rule, in every round. Raise ValueError for a posterior outside
+    (0, 1), or for a guess other than -1, 0 and 1.
 
-    posteriors: (posterior bettors, levels), estimated Pr[d1 | level].
-    rules: (rules, levels), the guess of each rule that is bet on.
-    early: whether the run bets from its first draws and ends by bets alone. If so, bettors with a
-        posterior take part for any δ, and have three quarters of the initial wealth; if not, they
-        take part only for δ = 0, and have one half of it.
+    posteriors: (posterior bettors, levels), Pr[d1 | level] as each of these bettors estimates it.
+    rules: (rules, levels), the guess at each level of every rule that is bet on.
+    early: whether the run bets from its first draws and ends by bets alone. If true, bettors with a
+        posterior take part for every δ, and have three quarters of the initial wealth. If false,
+        they take part only for δ = 0, and have one half of it.
     """
 
     posteriors: FloatArray
@@ -76,9 +76,10 @@ class Beliefs:
     __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
     def log_factors(self, epsilon: float | FloatArray, delta: float) -> FloatArray:
-        """Return the log of the factor by which a draw multiplies the wealth of each bettor,
-        against each of `epsilon`, (...): (..., bettors, levels, 2), the last axis for the input of
-        the draw.
+        """Return the log of the factor by which one draw multiplies the wealth of each bettor:
+        (..., bettors, levels, 2), by the level of the draw and its input.
+
+        epsilon: the values of ε in the claims that are bet against, (...).
 
         Bettors with a posterior come first, if they take part. Bettors on a rule follow, one for
         each pair of a rule and a stake (docs/method.md §4).
@@ -97,14 +98,14 @@ class Beliefs:
 
 
 def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
-    """Return the share of the initial wealth that each bettor gets, in the order of
-    `Beliefs.log_factors`: (bettors,), adding up to 1.
+    """Return the share of the initial wealth that each bettor gets: (bettors,), adding up to 1, in
+    the order of `Beliefs.log_factors`.
 
     If δ = 0, bettors with a posterior share one half, and bettors on a rule the other half. If
-    δ > 0 and there are five rules, bettors on the last two rules share one half, and bettors on the
-    first three the other half (docs/method.md §4). If bets are early, bettors with a posterior
-    share three quarters, whatever δ is, and the other bettors share the last quarter in the
-    proportions above.
+    δ > 0, only bettors on a rule take part, with equal shares; but if there are five rules, bettors
+    on the last two share one half, and bettors on the first three the other half. If bets are
+    early, bettors with a posterior share three quarters for every δ, and the other bettors share
+    the last quarter in the proportions above (docs/method.md §4).
     """
     if beliefs.early:
         posteriors = len(beliefs.posteriors)
@@ -125,9 +126,9 @@ def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
 
 
 def log_wealth(log_gains: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return the log of the total wealth, log Σ share · exp(gain), from the log gains of all
-    bettors, (..., bettors). Under the claim it ever reaches 1/α with probability at most α (Ville
-    1939)."""
+    """Return the log of the total wealth, log Σ share · exp(gain): (...). `log_gains`,
+    (..., bettors), is the log of what each bettor's initial wealth was multiplied by. Under the
+    claim the total ever reaches 1/α with probability at most α (Ville 1939)."""
     top = np.max(log_gains, axis=-1, keepdims=True)
     total = np.sum(shares * np.exp(log_gains - top), axis=-1)
     return np.asarray(top[..., 0] + np.log(total), dtype=float)
@@ -135,20 +136,21 @@ def log_wealth(log_gains: FloatArray, shares: FloatArray) -> FloatArray:
 
 def bound_grid(epsilon: float) -> FloatArray:
     """Return the values of ε that the bettors bet against, in rising order: ten from 0 to below
-    `epsilon` (none for 0), `epsilon` itself, and 60 above it, up to `epsilon` + 30."""
+    `epsilon`, then `epsilon` itself, then 60 larger ones, up to `epsilon` + 30. If `epsilon` is 0,
+    the first ten are left out."""
     below = epsilon * np.linspace(0, 1, 11)[:-1] if epsilon > 0 else np.empty(0)
     above = epsilon + np.concatenate([[0.0], np.geomspace(0.01, 30.0, 60)])
     return np.concatenate([below, above])
 
 
 def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float) -> float:
-    """Return the lower bound for ε from betting against a rising grid: the largest grid point up to
-    which all points were rejected; 0 if the first was not. A point is rejected if the wealth
-    against it ever reached 1/alpha.
+    """Return a lower bound for ε from bets against each value of a rising grid. A grid point is
+    rejected if the wealth against it ever reached 1/alpha. The bound is the last point before the
+    first one that was not rejected; 0 if the first point was not rejected.
 
-    All bounds that are computed during a run are valid together: if a bound exceeds the true ε,
-    then the first grid point at or above the true ε was rejected, and the wealth against this point
-    is a supermartingale (docs/method.md §4).
+    All bounds computed during a run are valid together. If a bound exceeds the true ε, then the
+    first grid point at or above the true ε was rejected; but the wealth against this point is a
+    supermartingale, and reaches 1/alpha with probability at most alpha (docs/method.md §4).
     """
     rejected = largest_log_wealth >= -math.log(alpha)
     until = len(grid) if rejected.all() else int(np.argmin(rejected))
@@ -156,7 +158,7 @@ def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float
 
 
 def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArray:
-    """Return the log factors (4.1) of bettors with a posterior, (..., bettors, levels, 2)."""
+    """Return the log factors of bettors with a posterior, by (4.1): (..., bettors, levels, 2)."""
     # With π_b the believed probability of input b at the level, a draw of b multiplies the wealth
     # by π_b / clip(π_b, 1 - θ₀, θ₀), where θ₀ = e^ε / (1 + e^ε). Under ε-DP the true probability
     # lies in [1 - θ₀, θ₀]. The expectation of the factor is linear in the true probability, and at
@@ -168,7 +170,7 @@ def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArra
 
 
 def _paying_factors(posteriors: FloatArray, epsilon: FloatArray, delta: float) -> FloatArray:
-    """Return the log factors (4.5) of posteriors for δ > 0, (..., bettors, levels, 2)."""
+    """Return the log factors of posteriors for δ > 0, by (4.5): (..., bettors, levels, 2)."""
     # Let r be the factor (4.1). The factor here is r - μδ. Over all levels, r - 1 is at most u₁ for
     # a draw of d1, and at most u₂ for a draw of d2. Under (ε, δ)-DP the expectation of r is at most
     # 1 + (u₁ + u₂) δ / 2, so the price is μ = (u₁ + u₂) / 2. A bettor whose factor could fall below
@@ -181,7 +183,7 @@ def _paying_factors(posteriors: FloatArray, epsilon: FloatArray, delta: float) -
 
 
 def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
-    """Return the log factors (4.2) of bettors on a rule, (..., rules · excesses, levels, 2)."""
+    """Return the log factors of bettors on a rule, by (4.2): (..., rules · excesses, levels, 2)."""
     # A correct guess multiplies the wealth by θ/θ₀ and a wrong guess by (1-θ)/(1-θ₀), where logit
     # θ₀ = ε and logit θ = ε + excess. Under ε-DP a guess is correct with probability at most θ₀;
     # the bettor believes that this probability is θ.
@@ -236,5 +238,5 @@ def _log_shares(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def h_of(guesses: IntArray) -> float:
-    """Return the factor h of a rule, from its guess at each level."""
+    """Return the factor h of a rule: 1 or ½. `guesses`, (levels,), is its guess at each level."""
     return 1.0 if (guesses > 0).any() and (guesses < 0).any() else 0.5

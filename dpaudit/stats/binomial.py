@@ -29,8 +29,8 @@ _ULPS = 4 * 2.0**-53
 
 
 def upper_tail(successes: ArrayLike, trials: ArrayLike, probability: ArrayLike) -> FloatArray:
-    """Return Pr[Bin(trials, probability) ≥ successes], in the shape to which the arguments are
-    broadcast. It is an incomplete beta function, exact up to the rounding of floats."""
+    """Return Pr[Bin(trials, probability) ≥ successes], exact up to the rounding of floats. The
+    arguments are broadcast against each other."""
     k, n = np.asarray(successes, float), np.asarray(trials, float)
     p = np.asarray(probability, float)
     inside = (k > 0) & (k <= n)
@@ -71,8 +71,9 @@ def clopper_pearson_interval(successes: int, trials: int, alpha: float) -> tuple
 
 
 def likely_counts(trials: int, probability: float, alpha: float) -> tuple[int, int]:
-    """Return the shortest interval (smallest, largest) that the number of successes of independent
-    trials falls below, and exceeds, with probability at most alpha / 2 each.
+    """Return the shortest interval (smallest, largest) for the number of successes in independent
+    trials: the number is below it with probability at most alpha / 2, and above it with probability
+    at most alpha / 2.
 
     >>> likely_counts(100, 0.5, 0.05)
     (40, 60)
@@ -89,13 +90,13 @@ def likely_counts(trials: int, probability: float, alpha: float) -> tuple[int, i
 def pair_epsilon_lower(
     count: int, draws: int, other: int, other_draws: int, delta: float, alpha: float
 ) -> float:
-    """Return a lower bound for ε from the frequencies of one event under both inputs: max{0,
-    log((P_lower - δ) / Q_upper)} (2.4), valid whether the numbers of draws are fixed or random.
-    P_lower and Q_upper are Clopper-Pearson bounds at alpha / 2.
+    """Return a lower bound for ε from the frequencies of one event on d1 and on d2. It is max{0,
+    log((P_lower - δ) / Q_upper)} (2.4), with Clopper-Pearson bounds at alpha / 2. It is valid
+    whether the numbers of draws are fixed or random.
 
-    count, draws: for the input under which the event is expected more often, with law P: number of
-        draws in the event, and of all draws.
-    other, other_draws: the same numbers for the other input.
+    count, draws: number of draws in the event, and number of all draws, of the input on which the
+        event is expected more often; P is the law of this input.
+    other, other_draws: the same two numbers for the other input, with law Q.
     """
     lower, upper = _pair_bounds(count, draws, other, other_draws, alpha)
     return max(0.0, math.log((lower - delta) / upper)) if lower > delta else 0.0
@@ -123,8 +124,8 @@ def _pair_bounds(
 def pair_p_value(
     count: int, draws: int, other: int, other_draws: int, epsilon: float, delta: float
 ) -> float:
-    """Return the p-value of the claim from the frequencies of one event, with counts as in
-    `pair_epsilon_lower`: the smallest alpha at which `pair_delta_lower` exceeds δ."""
+    """Return the p-value of the claim from the frequencies of one event: the smallest alpha at
+    which `pair_delta_lower` exceeds δ. The first four arguments are as in `pair_epsilon_lower`."""
     counts = count, draws, other, other_draws
     return smallest_alpha(lambda alpha: pair_delta_lower(*counts, epsilon, alpha) > delta)
 
@@ -144,9 +145,10 @@ TOSSED_AGAIN = 1e-3
 
 
 def coin_flips(first: int, second: int) -> int:
-    """Return the number of draws with coin-flipped inputs that can be taken from samples of `first`
-    draws of d1 and `second` draws of d2 (docs/method.md §12). It is the largest number of fair
-    coins that exceed one of the samples with probability at most `TOSSED_AGAIN`, by a union bound.
+    """Return the largest number of draws with coin-flipped inputs that `first` draws of d1 and
+    `second` draws of d2 suffice for. With this number of fair coins, more heads than `first` or
+    more tails than `second` have probability at most `TOSSED_AGAIN`, by a union bound
+    (docs/method.md §12).
 
     >>> coin_flips(1_000, 1_000)
     1859
@@ -160,9 +162,9 @@ def coin_flips(first: int, second: int) -> int:
 
 
 def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[float, float]:
-    """Return a confidence interval (low, high) for the smallest ε that a mechanism with K possible
-    outputs satisfies at δ = 0, max over s of |log P(s)/Q(s)|. `high` is inf if an output was never
-    drawn from one of the inputs.
+    """Return a confidence interval (low, high) for max over s of |log P(s)/Q(s)|: the smallest ε
+    that a mechanism with K possible outputs satisfies at δ = 0. `counts` has (draws of d1, draws of
+    d2) for each output. `high` is inf if an output was never drawn from one of the inputs.
 
     Among the m draws with output s, the number of draws of d1 is Binomial(m, θ) with logit θ =
     log P(s)/Q(s), if a fair coin picked each input. Clopper-Pearson bounds at alpha / 2K on both
@@ -187,6 +189,6 @@ def _log_odds_lower(successes: int, trials: int, alpha: float) -> float:
 
 
 def right_share(epsilon: float) -> float:
-    """Return e^ε / (1 + e^ε), the largest probability under ε-DP that a guess is right, given that
-    the rule guesses (docs/method.md (2.1) with δ = 0)."""
+    """Return e^ε / (1 + e^ε): under ε-DP, a guess that is made is right with at most this
+    probability (docs/method.md (2.1) with δ = 0)."""
     return 1 / (1 + math.exp(-epsilon))

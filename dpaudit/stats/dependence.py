@@ -1,8 +1,8 @@
 """Tests of whether the draws of an audit are independent and have the same law throughout.
 
-`dpaudit.sampling` calls these tests, since a certificate assumes independent draws. Keys are codes
-of the draws in order; equal outputs have equal keys. A group is a set of draws, such as all draws
-of one worker.
+`dpaudit.sampling` calls these tests, since a certificate assumes independent draws. Keys are
+integers, one for each draw in order; equal outputs have equal keys. A group is a set of draws, such
+as all draws of one worker.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _MIN_REPEATS = 4
 
 
 def ljung_box(series: FloatArray, lags: int) -> float:
-    """Return the p-value of "the series has no autocorrelation at lags 1 to `lags`"; 1 for a
-    constant series, or for at most `lags` entries.
+    """Return the p-value of the hypothesis that a series has no autocorrelation at lags 1 to
+    `lags`. It is 1 for a constant series, and for a series of at most `lags` entries.
 
-    With r_k the autocorrelation at lag k of the n entries, Q = n (n + 2) Σ_k r_k² / (n - k) is
-    about chi-squared with `lags` degrees of freedom. Source: Ljung & Box 1978.
+    With n entries and r_k their autocorrelation at lag k, Q = n (n + 2) Σ_k r_k² / (n - k) is about
+    chi-squared with `lags` degrees of freedom. Source: Ljung & Box 1978.
     """
     n = len(series)
     if n <= lags or np.ptp(series) <= _ROUNDING_SHARE * np.abs(series).max():
@@ -58,12 +58,12 @@ def ljung_box(series: FloatArray, lags: int) -> float:
 
 
 def looks_like_fair_coins(first: int, second: int, changes: int, level: float) -> bool:
-    """Return whether fair coins may have picked the input of each row of a recording, by tests of
-    the share of d1 and of the share of changes of input.
+    """Return whether fair coins may have picked the input of each row of a recording. One test
+    looks at the share of rows of d1, the other at how often the input changes from row to row.
 
     first, second: number of rows of d1, and number of rows of d2.
     changes: number of rows whose input differs from that of the previous row.
-    level: upper limit of the probability that fair coins give False.
+    level: the largest probability with which the result is False for fair coins.
     """
     rows = first + second
     larger = max(first, second), max(changes, rows - 1 - changes)
@@ -78,9 +78,9 @@ def _product(left: FloatArray, right: FloatArray) -> float:
 
 
 def collision_bound(keys: Keys) -> float:
-    """Return an upper bound for the probability that two independent draws are equal: the share of
-    equal pairs among all pairs, plus six standard errors and ten pairs; 1 for fewer than two draws.
-    """
+    """Return an upper bound for the probability that two independent draws are equal; 1 for fewer
+    than two draws. It is the share of equal pairs among all pairs of draws, plus six standard
+    errors and ten pairs."""
     n = len(keys)
     if n < 2:
         return 1.0
@@ -95,12 +95,12 @@ def collision_bound(keys: Keys) -> float:
 
 
 def repetition_p_value(keys: Keys) -> tuple[float, int]:
-    """Test whether draws repeat earlier draws at a fixed distance (lag). Return (p, lag): the
-    p-value of independence, corrected for the number of lags, and the lag at which equal draws are
-    least plausible; (1, 0) if no lag has `_MIN_REPEATS` equal pairs.
+    """Test whether draws repeat the draw a fixed number of draws before, the lag. Return (p, lag):
+    the p-value of independence, corrected for the number of lags tested, and the lag with the
+    strongest evidence. Return (1, 0) if no lag has `_MIN_REPEATS` equal pairs.
 
     The pairs (k, k + lag) are split into two groups by the parity of k // lag. No draw is in two
-    pairs of a group, so that the number of equal pairs of a group is binomial.
+    pairs of a group, so the number of equal pairs in a group is binomial.
     """
     keys = _shortened(keys)
     n = len(keys)
@@ -117,7 +117,7 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 
 
 def _shortened(keys: Keys) -> Keys:
-    """Return the first keys, cut to hold at most about `_MAX_PAIRS` pairs of equal keys."""
+    """Return the first keys, as many as have at most about `_MAX_PAIRS` pairs of equal keys."""
     pairs = _pairs(keys[:_FIRST_ENTRIES])
     if pairs > _MAX_PAIRS:  # sequences of few distinct keys have too many equal pairs
         return keys[: int(_FIRST_ENTRIES * math.sqrt(_MAX_PAIRS / pairs))]
@@ -164,12 +164,13 @@ _FEW_GROUPS = 32
 
 
 def log_e_value(inside: IntArray, sizes: IntArray) -> float:
-    """Return log E, E an e-value against "the event has the same probability in all groups".
+    """Return log E, where E is an e-value of the hypothesis that an event has the same probability
+    in all groups.
 
-    inside: number x_g of draws of group g in the event, (groups,).
+    inside: number x_g of the draws of group g that are in the event, (groups,).
     sizes: number n_g of all draws of group g, (groups,).
 
-    Given the total number of draws in the event, the counts of independent draws of one law are
+    Under the hypothesis, and given the number of all draws in the event, the counts x_g are
     multivariate hypergeometric. With p the share of the event in all groups together
     (docs/method.md (11.1)),
 
@@ -203,7 +204,8 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
 
 
 def log_table_e_value(counts: IntArray) -> float:
-    """Return log E, E an e-value against "all groups of draws have one distribution over cells".
+    """Return log E, where E is an e-value of the hypothesis that the draws of all groups have the
+    same distribution over cells.
 
     counts: number x_gc of draws of group g in cell c, (groups, cells).
 
@@ -227,8 +229,8 @@ def log_table_e_value(counts: IntArray) -> float:
 
 
 def log_mean_e_value(evidence: Iterable[float]) -> float:
-    """Return the log of the mean of e-values, from their logs; 0 if there are none. The mean is an
-    e-value, however they depend on each other."""
+    """Return the log of the mean of e-values; 0 if there are none. `evidence` has the log of each.
+    The mean is an e-value too, however they depend on each other."""
     logs = np.fromiter(evidence, dtype=np.float64)
     return _log_sum(logs) - math.log(len(logs)) if len(logs) else 0.0
 

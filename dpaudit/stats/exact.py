@@ -3,9 +3,9 @@
 P and Q are mappings from outcomes to probabilities; outcomes of probability 0 may be left out. A
 result holds in both directions.
 
-Floats represent e^ε · q only approximately. So numbers equal up to a relative error of 10⁻⁹
-(`TOLERANCE`) count as equal: a claim that is attained exactly is never reported as violated, and a
-violation by less is not reported.
+Floats represent e^ε · q only approximately. So numbers that differ by a relative error of at most
+10⁻⁹ (`TOLERANCE`) count as equal. A claim that is attained exactly is therefore never reported as
+violated, and a violation smaller than this error is not reported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Event:
     """A set of outcomes, and its probability under both laws.
 
     guess: the input, d1 or d2, under which the set is more likely.
-    ahead, other_mass: probability of the set under the input `guess`, and under the other.
+    mass: probability of the set under the input `guess`.
+    other_mass: probability of the set under the other input.
     """
 
     guess: Guess
@@ -46,8 +47,8 @@ class Extreme:
 
 
 def epsilon(p: Law, q: Law, delta: float = 0.0) -> Extreme:
-    """Return the smallest ε ≥ 0 that P and Q satisfy at δ, with an event that attains it; may be
-    inf.
+    """Return the smallest ε ≥ 0 that P and Q satisfy at δ, and an event that attains it. The ε is
+    inf if no finite ε is satisfied.
 
     >>> epsilon({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}).epsilon == math.log(3)
     True
@@ -58,7 +59,8 @@ def epsilon(p: Law, q: Law, delta: float = 0.0) -> Extreme:
 
 def delta(p: Law, q: Law, epsilon: float) -> float:
     """Return δ(ε), the largest value of P(E) - e^ε Q(E) and Q(E) - e^ε P(E) over all events E.
-    Outcomes with P(s) = e^ε Q(s), up to `TOLERANCE`, add exactly 0.
+    Outcomes with P(s) and e^ε Q(s) equal up to `TOLERANCE` add nothing, so rounding errors do not
+    make the result positive for laws that satisfy ε-DP exactly.
 
     >>> delta({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, 0.0)
     0.5
@@ -71,9 +73,9 @@ def delta(p: Law, q: Law, epsilon: float) -> float:
 
 
 def violating(p: Law, q: Law, epsilon: float) -> Event:
-    """Return the more probable of the events {s : P(s) > e^ε Q(s)} under P and {s : Q(s) > e^ε
-    P(s)} under Q. Its probability `mass` is the smallest δ for which (ε, δ)-probabilistic DP
-    holds.
+    """Return the event V of the outcomes that violate ε-DP, in the worse direction: {s : P(s) > e^ε
+    Q(s)}, with its probability under P, or {s : Q(s) > e^ε P(s)}, with that under Q, whichever has
+    the larger probability. This `mass` is the smallest δ for which (ε, δ)-probabilistic DP holds.
 
     >>> violating({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, 1.0).mass
     0.75
@@ -86,15 +88,15 @@ def violating(p: Law, q: Law, epsilon: float) -> Event:
 def exceeds_point(p: Law, q: Law, epsilon: float, claimed: float) -> bool:
     """Return whether δ(ε) of P and Q is above the claimed δ by more than the tolerance.
 
-    It is computed at ε + TOLERANCE: otherwise, if P(E) and e^ε Q(E) are nearly equal for an event
-    E, the rounding of their difference would decide the result.
+    δ(ε) is computed at ε + TOLERANCE. Otherwise the rounding of P(E) - e^ε Q(E) would decide the
+    result if the two terms are nearly equal.
     """
     return exceeds(delta(p, q, epsilon + TOLERANCE), claimed)
 
 
 def exceeds(value: float, claimed: float) -> bool:
-    """Return whether a probability is above the claimed probability by more than a relative
-    tolerance of 1e-9, which allows for rounding errors."""
+    """Return whether a probability exceeds the claimed probability by more than rounding errors: by
+    more than the relative error `TOLERANCE`."""
     return value > claimed * (1 + TOLERANCE)
 
 

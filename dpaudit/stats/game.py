@@ -58,8 +58,8 @@ class Game:
     counts.
 
     draws: number of all draws, with and without a guess.
-    two_guesses: whether the rule can guess both inputs, whatever the counts are.
-    abstains: whether the rule can abstain, whatever the counts are.
+    two_guesses: whether the rule can guess both d1 and d2, even if it did not in these draws.
+    abstains: whether the rule can abstain, even if it did not in these draws.
     """
 
     correct: int
@@ -76,17 +76,18 @@ class Game:
 
     @property
     def h(self) -> float:
-        """The factor h of the rule."""
+        """The factor h of the rule: 1 if it can guess both inputs, else ½."""
         return 1.0 if self.two_guesses else 0.5
 
 
 def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: float = 1.0) -> float:
-    """Return the p-value of the claim, with Pr[p ≤ u] ≤ u for every u ≥ alpha / 100. The test is a
-    binomial test if δ = 0 or if the rule never abstains, else the score test of `trinomial`
-    (docs/method.md §2).
+    """Return the p-value p of the claim. Under the claim Pr[p ≤ u] ≤ u for every u ≥ alpha / 100.
+    The test is a binomial test if δ = 0 or the rule never abstains; otherwise it is the score test
+    of `trinomial` (docs/method.md §2).
 
-    alpha: level of the test. A hundredth of it is spent on the interval for w.
-    enough: stop as soon as p is known to exceed this number, and return a number above it.
+    alpha: level of the test. The score test spends a hundredth of it on its confidence interval for
+        w.
+    enough: once p is known to exceed this number, stop and return some number above it.
     """
     spared = game.h * delta
     if spared and game.abstains:
@@ -97,8 +98,9 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: floa
 
 
 def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
-    """Return a lower bound for ε at δ: inf{ε : p(ε) > alpha} with the p of `p_value`, at least 0.
-    If δ = 0 or the rule never abstains, it has a closed form (docs/method.md (2.2) and (2.3)).
+    """Return a lower bound for ε at δ: the smallest ε ≥ 0 that `p_value` does not refute at alpha.
+    If δ = 0 or the rule never abstains, the bound has a closed form (docs/method.md (2.2) and
+    (2.3)).
 
     >>> round(epsilon_lower(Game(750, 250, 1000, two_guesses=True), 0.0, 0.01), 3)
     0.928
@@ -115,9 +117,12 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
 
 
 def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float:
-    """Return a lower bound for δ at ε, in [0, 1]. For a claim with `delta` > 0 it is
-    inf{δ : p(ε, δ) > alpha}, with the p of `p_value`; for `delta` = 0, or an ε above 50, it has a
-    closed form (docs/method.md §2). `delta` only decides between these methods."""
+    """Return a lower bound for δ at ε, in [0, 1]. It is the smallest δ such that `p_value` does not
+    refute (ε, δ) at alpha.
+
+    delta: the claimed δ. If it is 0, or if ε > 50, the bound is computed by a closed form, which is
+        slightly smaller (docs/method.md §2). It has no other influence.
+    """
     if game.correct == 0:
         return 0.0
     if not game.abstains:
@@ -179,7 +184,7 @@ def _climb(
     end: float,
     alpha: float,
 ) -> float:
-    """Raise x in steps that get smaller; return the last x with p(x) ≤ alpha."""
+    """Return the last x with p(x) ≤ alpha, reached by steps that get smaller."""
     # The unit of the steps is `spread`, the standard deviation of the bound. p counts as 1 for
     # every x ≥ end.
     caution = _STEP_MARGIN / math.sqrt(test.draws)
@@ -205,7 +210,7 @@ def _climb(
 
 
 def _normal_bound(test: ScoreTest, point: _Point, end: float, alpha: float) -> tuple[float, float]:
-    """Return (x, its standard deviation), a bound by a normal approximation of the score."""
+    """Return (x, standard deviation of x): a bound by a normal approximation of the score."""
     # At x the score of the claim `point(x)` equals the upper alpha quantile of a standard normal.
     # The standard deviation is 1 over the slope of the score at x.
     quantile, low, high = -float(ndtri(alpha)), 0.0, end

@@ -34,9 +34,9 @@ MAX_GUESSES, MAX_CANARIES = 10_000_000, 10**15
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """The numbers n ≥ 1 of canaries, r of guesses and v of right guesses in one run. Raise
-    ValueError for impossible counts. For δ > 0 the number of guesses must be fixed before the run;
-    for δ = 0 it may depend on the output."""
+    """The counts of one run: n ≥ 1 canaries, r guesses, of which v are right. Raise ValueError for
+    impossible counts. For δ > 0 the number of guesses must be fixed before the run; for δ = 0 it
+    may depend on the output."""
 
     canaries: int
     guesses: int
@@ -58,11 +58,12 @@ def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
 
 
 def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
-    """Return a lower bound for ε at δ: sup{ε : p(ε) ≤ alpha} with the p of `p_value`, at least 0.
+    """Return a lower bound for ε at δ: the largest ε that `p_value` refutes at alpha; 0 if there is
+    none.
 
-    It is found by bisection, since p rises with ε: p is the largest probability, over all (ε, δ)-DP
-    mechanisms, of at least this number of right guesses, and every such mechanism is also
-    (ε', δ)-DP for ε' > ε.
+    Bisection finds it, since the p-value rises with ε. The p-value is the largest probability of at
+    least v right guesses under any (ε, δ)-DP mechanism, and every such mechanism is also (ε', δ)-DP
+    for ε' > ε.
 
     >>> round(epsilon_lower(Guesses(1000, 100, 75), 1e-4, 0.05), 3)
     0.695
@@ -86,15 +87,16 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
 
 
 def fewest_correct(seen: Guesses, refutes: Callable[[Guesses], bool]) -> int:
-    """Return the smallest number of right guesses for which `refutes` is true of the counts; one
-    more than the number of guesses if there is none. More right guesses must not make it false."""
+    """Return the smallest number of right guesses with which `refutes` is true; r + 1 if there is
+    none. The numbers of canaries and guesses are those of `seen`. If `refutes` is true, it must
+    stay true with more right guesses."""
     counts = range(seen.guesses + 1)
     return bisect_left(counts, True, key=lambda correct: refutes(replace(seen, correct=correct)))
 
 
 def smallest_detectable(seen: Guesses, needed: int, epsilon: float) -> float:
-    """Return the smallest true ε₁ > ε at which this number of guesses would have refuted the claim
-    with probability 0.9; inf if even right guesses alone do not. At ε₁ every guess is right with
+    """Return the smallest true ε₁ > ε at which these r guesses refute the claim with probability
+    0.9. It is inf if r right guesses do not refute. At ε₁ every guess is taken to be right with
     probability e^ε₁ / (1 + e^ε₁) (docs/method.md §8).
 
     needed: smallest number of right guesses that refutes the claim, as from `fewest_correct`.

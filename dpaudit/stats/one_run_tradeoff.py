@@ -1,9 +1,9 @@
 """Audits of a single run against a whole trade-off function, or with independent canaries.
 
-Here a claim is given by a function g, called `smallest`: an event with probability p for one of two
-neighbouring inputs has at least probability g(p) for the other (`claims.tradeoff`). With r guesses
-about n canaries, of which V are right, let P_j = Pr[V ≥ j] and S_j = P_j + ... + P_r. Under the
-claim, for j from r down to 1,
+Here a claim is a function g, in the code `smallest`: an event with probability p under one of two
+neighbouring inputs has probability at least g(p) under the other (`claims.tradeoff`). With r
+guesses about n canaries, of which V are right, let P_j = Pr[V ≥ j] and S_j = P_j + ... + P_r. Under
+the claim, for j from r down to 1,
 
     (r - j + 1) P_{j-1} ≥ S_j + n g((j P_j + S_{j+1}) / n),                             (12.2)
 
@@ -44,7 +44,7 @@ _ROUNDED_DOWN = 1e-15
 
 
 def refutes(seen: Guesses, smallest: Smallest, alpha: float) -> bool:
-    """Return whether guesses refute a claim at alpha by (12.2)."""
+    """Return whether the guesses of a run refute the claim at alpha, by (12.2)."""
     n, guesses = seen.canaries, seen.guesses
     tail, above = alpha, 0.0  # P_j and S_{j+1}; the smallest P_0 has P_j = 0 for j > v
     for j in range(seen.correct, 0, -1):
@@ -71,8 +71,8 @@ def tradeoff_p_value(seen: Guesses, smallest: Smallest) -> float:
 
 
 def mu_lower(seen: Guesses, alpha: float) -> float:
-    """Return a lower bound for μ of Gaussian DP from guesses about canaries: the largest μ in [0,
-    40] that is refuted by (12.2); 0 if there is none. It does not depend on a claim.
+    """Return a lower bound for μ of Gaussian DP from guesses about canaries: the largest μ in
+    [0, 40] that (12.2) refutes at alpha; 0 if there is none.
 
     >>> round(mu_lower(Guesses(1000, 100, 90), 0.05), 4)
     0.6025
@@ -85,16 +85,17 @@ def mu_lower(seen: Guesses, alpha: float) -> float:
 
 
 def independent_p_value(seen: Guesses, smallest: Smallest) -> float:
-    """Return the p-value of a claim from scores of independent canaries above a threshold, valid if
-    the threshold or the number of other canaries above it was fixed before the run (docs/method.md
-    §12).
+    """Return the p-value of a claim from the scores of independent canaries. Valid if the threshold
+    for the scores, or the number of left-out canaries above it, was fixed before the run
+    (docs/method.md §12).
 
-    seen: `correct` included canaries and `guesses - correct` others are above the threshold.
+    seen: the canaries with a score above the threshold: `correct` of them were included, and
+        `guesses - correct` were left out.
 
-    Let P be the probability that the score of an included canary is above the threshold, and Q this
-    probability for a canary that is left out, both averaged over the canaries. The claim says Q ≥
-    g(P). The numbers of both above the threshold are binomial with n trials and the probabilities
-    P/2 and Q/2. The p-value is the smallest alpha at which bounds contradict the claim.
+    Let P be the probability that the score of an included canary is above the threshold, and Q the
+    same for a canary that is left out, both averaged over the canaries. The claim says Q ≥ g(P).
+    Each of the two numbers above the threshold is binomial with n trials, and with probability P/2
+    or Q/2. The p-value is the smallest alpha at which bounds for P and Q contradict the claim.
     """
 
     def contradicts(alpha: float) -> bool:
@@ -105,9 +106,9 @@ def independent_p_value(seen: Guesses, smallest: Smallest) -> float:
 
 
 def independent_mu_lower(seen: Guesses, alpha: float) -> float:
-    """Return a lower bound for μ of Gaussian DP from scores of independent canaries:
-    Φ⁻¹(P_lower) - Φ⁻¹(Q_upper), at least 0, with counts and probabilities as in
-    `independent_p_value` and Clopper-Pearson bounds at alpha / 2."""
+    """Return a lower bound for μ of Gaussian DP from the scores of independent canaries:
+    Φ⁻¹(P_lower) - Φ⁻¹(Q_upper), or 0 if this is negative. `seen`, P and Q are as in
+    `independent_p_value`; their Clopper-Pearson bounds are at alpha / 2."""
     share_in, share_out = _shares(seen, alpha)
     return max(0.0, float(ndtri(share_in) - ndtri(share_out))) if share_out < 1 else 0.0
 
@@ -115,16 +116,17 @@ def independent_mu_lower(seen: Guesses, alpha: float) -> float:
 def independent_bounds(
     seen: Guesses, epsilon: float, delta: float, alpha: float
 ) -> tuple[float, float]:
-    """Return lower bounds for ε at `delta` and for δ at `epsilon`, from independent canaries:
-    log((P_lower - δ) / Q_upper), at least 0, and P_lower - e^ε Q_upper, in [0, 1], with counts and
-    probabilities as in `independent_p_value`."""
+    """Return (epsilon, delta) from the scores of independent canaries: a lower bound for ε at
+    `delta`, and one for δ at `epsilon`. They are log((P_lower - δ) / Q_upper), or 0 if this is
+    negative, and P_lower - e^ε Q_upper, cut to [0, 1]. `seen`, P and Q are as in
+    `independent_p_value`."""
     wrong, n = seen.guesses - seen.correct, seen.canaries
     lower = pair_delta_lower(seen.correct, n, wrong, n, epsilon, alpha)
     return pair_epsilon_lower(seen.correct, n, wrong, n, delta / 2, alpha), min(1.0, 2 * lower)
 
 
 def _shares(guesses: Guesses, alpha: float) -> tuple[float, float]:
-    """Return Clopper-Pearson bounds of Pr[score above threshold]: (lower if in, upper if out)."""
+    """Return (lower bound for P, upper bound for Q), as in `independent_p_value`."""
     wrong = guesses.guesses - guesses.correct
     lower = clopper_pearson_lower(guesses.correct, guesses.canaries, alpha / 2)
     upper = clopper_pearson_upper(wrong, guesses.canaries, alpha / 2)

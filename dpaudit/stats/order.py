@@ -17,8 +17,8 @@ _EXAMINED, _FEW_VALUES = 100, 8
 
 
 def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
-    """Return `np.argsort(numbers, kind="stable")`, for long arrays in about half of NumPy's time:
-    equal numbers are reordered by their positions after an unstable sort."""
+    """Return `np.argsort(numbers, kind="stable")`, in about half of NumPy's time for long arrays.
+    An unstable sort comes first; then the indices of equal numbers are sorted."""
     size = len(numbers)
     if size < _LARGE_ARRAY:
         return np.argsort(numbers, kind="stable")
@@ -65,8 +65,8 @@ def in_order(numbers: FloatArray) -> FloatArray:
 
 def few_values(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
     """Return (values, counts): the distinct values of an array, rising, and how often each occurs.
-    Return None if the first `_EXAMINED` entries have more than `_FEW_VALUES` distinct values, if a
-    later entry is not among these, or if the array contains NaN."""
+    Return None if the array has many distinct values or NaN: if its first `_EXAMINED` entries have
+    more than `_FEW_VALUES` distinct values, or a later entry is none of these."""
     values = np.unique(numbers[:_EXAMINED])
     if len(values) > _FEW_VALUES:
         return None

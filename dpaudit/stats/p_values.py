@@ -1,4 +1,4 @@
-"""Functions for p-values: levels at which a test starts to refute, several hypotheses, and χ²."""
+"""Functions for p-values: the smallest alpha that refutes, Holm's procedure, and Pearson's χ²."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 def bisect_interval(
     holds: Callable[[float], bool], low: float, high: float, times: int = 60
 ) -> tuple[float, float]:
-    """Return an interval (low, high) in which a condition changes from false at `low` to true at
-    `high`, after `times` bisections. It must do so at the given ends; neither is checked."""
+    """Return an interval (low, high) in which a condition changes from false to true, after `times`
+    bisections. The condition must be false at the given `low` and true at the given `high`; neither
+    is checked."""
     for _ in range(times):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -21,17 +22,18 @@ def bisect_interval(
 
 
 def smallest_alpha(refuted: Callable[[float], bool]) -> float:
-    """Return the p-value of a test: the smallest alpha at which it refutes, rounded up, at least
-    e^-700; 1 if it refutes at none. If it refutes at an alpha, it must refute at every larger one.
-    """
+    """Return the p-value of a test: the smallest alpha at which it refutes, rounded up. The result
+    is at least e^-700, and 1 if the test refutes at no alpha. A test that refutes at some alpha
+    must refute at every larger one."""
     if not refuted(math.exp(-1e-9)):
         return 1.0
     return math.exp(bisect_interval(lambda log_alpha: refuted(math.exp(log_alpha)), -700.0, 0.0)[1])
 
 
 def holm(p_values: ArrayLike, alpha: float) -> NDArray[np.bool_]:
-    """Return, for each p-value, whether Holm's step-down procedure rejects its hypothesis. Any true
-    hypothesis is rejected with probability at most alpha, under any dependence. Source: Holm 1979.
+    """Return, for each p-value, whether Holm's step-down procedure rejects its hypothesis. The
+    probability that any true hypothesis is rejected is at most alpha, however the p-values depend
+    on each other. Source: Holm 1979.
 
     Batches of audits use statsmodels (auditing/familywise.py), whose import takes longer than a
     single audit.
@@ -49,11 +51,12 @@ def holm(p_values: ArrayLike, alpha: float) -> NDArray[np.bool_]:
 def chi_squared(
     tables: Iterable[NDArray[np.integer]], least_expected: float = 0.0
 ) -> tuple[float, int]:
-    """Return Pearson's χ² of independence, summed over contingency tables of counts, and its
-    degrees of freedom. Rows and columns without counts are dropped.
+    """Return (χ², degrees of freedom): Pearson's statistic of independence and its degrees of
+    freedom, each summed over contingency tables of counts. Rows and columns without counts are
+    dropped.
 
-    least_expected: cells with a smaller expected count add nothing to χ², but keep their degrees of
-        freedom, which makes the test conservative.
+    least_expected: cells with a smaller expected count add nothing to χ². Their degrees of freedom
+        still count, which makes the test conservative.
 
     >>> chi_squared([np.array([[50, 50], [50, 50]]), np.array([[80, 20], [20, 80]])])
     (72.0, 2)

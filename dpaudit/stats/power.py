@@ -36,16 +36,17 @@ def detectable_epsilon(
     by_input: tuple[int, int] | None = None,
     power: float = POWER,
 ) -> float:
-    """Return the smallest true ε₁ > ε at which guesses refute the claimed ε with probability
-    `power`; inf if they could not even if all were right. At ε₁ every guess is right with
-    probability e^ε₁ / (1 + e^ε₁) (docs/method.md §8).
+    """Return the smallest true ε₁ > ε at which a number of guesses refutes the claimed ε with
+    probability `power`. It is inf if even right guesses alone do not refute. At ε₁ every guess is
+    taken to be right with probability e^ε₁ / (1 + e^ε₁) (docs/method.md §8).
 
-    guesses: number of draws whose input is guessed; counts as fixed, not random.
+    guesses: number of draws whose input is guessed, taken as fixed.
     draws: number of all draws; needed with `spared` and `by_input`.
-    spared: an upper limit of the number of guesses that δ excuses is subtracted from `guesses`, and
-        the rest is tested as for δ = 0.
-    by_input: numbers of guesses of d1 and of d2. The excess of right over wrong guesses, per guess,
-        is then at most tanh(ε₁ / 2) times `telling_share`. None: ε₁ does not depend on them.
+    spared: hδ. An upper limit of the number of guesses that δ excuses is subtracted from `guesses`,
+        and the rest is tested as for δ = 0.
+    by_input: (guesses of d1, guesses of d2). If given, right guesses exceed wrong guesses by at
+        most tanh(ε₁ / 2) times `telling_share` for each guess, since an event that is nearly
+        certain tells little. None: they are not limited.
 
     >>> round(detectable_epsilon(1000, 1.0, 0.01), 2)
     1.27
@@ -72,12 +73,14 @@ def detectable_epsilon(
 
 
 def telling_share(by_input: tuple[int, int], draws: int) -> float:
-    """Return a factor in [0, 1]: any leak of ε₁ causes an excess of right over wrong guesses, per
-    guess, of at most this share times tanh(ε₁ / 2). It is 1 unless one input is guessed in clearly
-    more than half of the draws.
+    """Return a factor in [0, 1] that limits how many guesses can be right: at a true ε₁, right
+    guesses exceed wrong guesses by at most this factor times tanh(ε₁ / 2) for each guess. It is 1
+    unless one input is guessed in clearly more than half of the draws.
 
-    An event with most of the probability cannot be much more probable for one input than for the
-    other (docs/method.md §8): the probability outside of it limits the difference.
+    by_input: (guesses of d1, guesses of d2).
+
+    An event with most of the probability cannot be much more probable under one input than under
+    the other, since the probability outside of it limits the difference (docs/method.md §8).
 
     >>> telling_share((300, 300), 1000), round(telling_share((9960, 40), 10_000), 3)
     (1.0, 0.038)
@@ -99,13 +102,13 @@ def detectable_rare(
     *,
     power: float = POWER,
 ) -> float:
-    """Return the smallest p such that the claim is refuted with probability at least `power` if one
-    input gives some output with probability p, and the other never; rounded up to three digits, inf
-    if there is none.
+    """Return the smallest probability p of an output, which only one input gives, at which this
+    output refutes the claim with probability at least `power`. It is rounded up to three digits,
+    and inf if there is none.
 
-    The output must occur at least `MIN_SEEN` times among the learning draws, and then at least
-    m times among the certifying draws, where m right guesses without a wrong one refute the claim
-    at alpha (docs/method.md (8.1)).
+    The output must occur at least `MIN_SEEN` times among the `learning` draws, and then at least m
+    times among the `certifying` draws. Here m is the smallest number of guesses, all right, that
+    refutes the claim at alpha (docs/method.md (8.1)).
 
     >>> detectable_rare(12_500, 87_500, 1.0, 0.0, 0.0006)
     0.000746
@@ -134,7 +137,7 @@ def _at_least(successes: int, trials: int, p: float) -> float:
 
 
 def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> int:
-    """Return the fewest guesses, all right and of one input, that refute; else draws + 1."""
+    """Return how many right guesses, all of one input, refute the claim; draws + 1 if none do."""
     if delta == 0:
         needed = draws_to_refute(epsilon, 0.0, alpha)
         return draws + 1 if needed > draws else int(needed)
@@ -147,11 +150,11 @@ def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> 
 
 
 def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
-    """Return the smallest number of draws that refutes the claim if every draw is guessed right;
-    inf for δ ≥ 1, a claim that every mechanism satisfies.
+    """Return the smallest number of draws that refutes the claim at alpha if the input of every
+    draw is guessed right. It is inf for δ ≥ 1, since every mechanism satisfies this claim.
 
     Under the claim a rule that never abstains is right with probability at most
-    (e^ε + δ) / (1 + e^ε), so that m right guesses have p-value ((e^ε + δ) / (1 + e^ε))^m.
+    q = (e^ε + δ) / (1 + e^ε), so that m right guesses have p-value q^m.
     """
     wrong = (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))  # least Pr[wrong guess]
     if wrong <= 0:
@@ -171,12 +174,12 @@ def detectable_epsilon_pair(
     *,
     power: float = POWER,
 ) -> float:
-    """Return the smallest true ε₁ > ε for which `pair_epsilon_lower` refutes with probability
-    `power`, from the same counts; inf if there is none.
+    """Return the smallest true ε₁ > ε at which `pair_epsilon_lower` refutes the claim with
+    probability `power`; inf if there is none. The counts are as in `pair_epsilon_lower`.
 
-    The counts are approximated by normal numbers. The probability of the event is taken to be
-    q = other / other_draws, or 1 / other_draws if `other` is 0, under the other input, and
-    e^ε₁ q + δ under the first (docs/method.md §8).
+    The event is taken to have probability q = other / other_draws under the other input, with 1 in
+    place of `other` if it is 0, and e^ε₁ q + δ under the first. The counts are taken to be normal
+    (docs/method.md §8).
     """
     q = max(other, 1) / max(other_draws, 1)
 
@@ -194,7 +197,7 @@ def detectable_epsilon_pair(
 def _unlucky_counts(
     p: float, draws: int, q: float, other_draws: int, power: float
 ) -> tuple[int, int]:
-    """Return counts with which log(P(E) / Q(E)) is at its (1 - power) quantile."""
+    """Return the counts of the event at which the estimate of log(P/Q) is unluckily small."""
     spread = (1 - p) / (draws * p), (1 - q) / (other_draws * q)
     step = float(ndtri(power)) / math.sqrt(max(sum(spread), 1e-300))
     low = math.floor(draws * p * (1 - step * spread[0]))

@@ -2,9 +2,9 @@
 
 (ε, δ)-probabilistic DP says P(V) ≤ δ for V = {s : P(s) > e^ε Q(s)}, and the same with P and Q
 exchanged. An atom is a single output s. Each function tests one direction, where P is the law of
-one input, Q that of the other, from these counts: `counts` and `others`, (atoms,), are the draws of
-P and of Q equal to each candidate atom, which earlier draws have chosen; `draws` is the number of
-all draws of P.
+one input and Q that of the other. Earlier draws have chosen candidate atoms. `counts` and `others`,
+(atoms,), are the numbers of draws of P and of Q that are equal to each candidate atom; `draws` is
+the number of all draws of P.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class ViolatingMass:
 def violating_mass(
     counts: IntArray, others: IntArray, draws: int, epsilon: float, alpha: float
 ) -> ViolatingMass:
-    """Certify candidate atoms that are in V, and bound P(V) from below. With probability at most
-    alpha, a certified atom is not in V, or the bound exceeds P(V).
+    """Certify which candidate atoms are in V, and bound P(V) from below. With probability at least
+    1 - alpha, all certified atoms are in V and the bound is at most P(V).
 
     Let A be the set of candidates. With probability at least 1 - ATOM_SHARE · alpha every certified
     atom is in V ∩ A, a set that does not depend on these draws. Then the number of draws equal to
@@ -65,8 +65,8 @@ def epsilon_lower(
     counts: IntArray, others: IntArray, draws: int, delta: float, alpha: float
 ) -> float:
     """Return the largest ε in [0, 50] at which the claim P(V) ≤ δ is refuted, rounded down by at
-    most 10⁻⁶; 0 if there is none. With a larger ε, fewer atoms are certified, so bisection finds
-    it."""
+    most 10⁻⁶; 0 if there is none. Bisection finds it, since fewer atoms are certified for a larger
+    ε."""
 
     def stands(epsilon: float) -> bool:
         return violating_mass(counts, others, draws, epsilon, alpha).delta_lower <= delta
@@ -82,9 +82,8 @@ def detectable_epsilon(
     """Return the smallest true ε₁ > ε at which the claim would probably be refuted; inf if there is
     none.
 
-    To refute the claim, all atoms of some set must be certified, and the lower bound for the
-    probability of this set must be above δ. At ε₁, each atom of such a set is certified with
-    probability 0.9 (docs/method.md §8).
+    The claim is refuted if a set of atoms is certified whose probability has a lower bound above δ.
+    At ε₁, each atom of some such set is certified with probability 0.9 (docs/method.md §8).
     """
     if len(counts) == 0:
         return math.inf

@@ -1,12 +1,11 @@
 """The score test of a claim (ε, δ) on counts of right and wrong guesses (docs/method.md §2).
 
-In N draws a rule guessed the input C times rightly and W times wrongly. The claim implies
-c ≤ e^ε w + s, with s = hδ. The test statistic is the score z = (C - e^ε W - sN) / sd, where sd is
-the standard deviation of the numerator under the claim. The unknown w is a nuisance parameter: the
-p-value is γ plus the supremum of Pr[z ≥ observed z] over an interval that contains w with
-probability 1 - γ (Berger & Boos 1994).
+In N draws a rule made C right and W wrong guesses. The claim implies c ≤ e^ε w + s, with s = hδ.
+The test statistic is the score z = (C - e^ε W - sN) / sd, where sd is the standard deviation of the
+numerator under the claim. The unknown w is a nuisance parameter: the p-value is γ plus the supremum
+of Pr[z ≥ observed z] over an interval that contains w with probability 1 - γ (Berger & Boos 1994).
 
-Most of the code serves to compute the supremum fast. In this module, a group is a range of
+Most of the code makes the supremum fast to compute. In this module, a group is a range of
 consecutive W, and C*(W) is the smallest C with z ≥ observed z.
 """
 
@@ -100,7 +99,7 @@ class _Grid:
 
     points: values of w, (points,).
     edges: smallest W of each group, then the end of the last group, (groups + 1,).
-    mass: (points, groups).
+    mass: Pr[W in group] for each w, (points, groups).
     """
 
     points: FloatArray
@@ -145,8 +144,8 @@ class ScoreTest:
     draws: number N of all draws, with and without a guess.
     gamma: γ, in (0, 1), the probability that w lies outside of its confidence interval; it is added
         to every p-value.
-    terms: largest number of terms in a sum over the possible values of W. If W has more values,
-        they are grouped. Fewer terms are faster, and make the p-value larger.
+    terms: largest number of terms in a sum over the possible values of W; if there are more values,
+        they are grouped. Fewer terms take less time and make the p-value larger.
     """
 
     def __init__(
@@ -157,16 +156,16 @@ class ScoreTest:
         self._low, self._high = clopper_pearson_interval(wrong, draws, gamma)
 
     def score(self, epsilon: float, spared: float) -> float:
-        """Return the score z, which falls as ε or s rises. sd is the standard deviation of the
-        numerator if c = e^ε w + s, for the most likely w."""
+        """Return the score z of the claim, which falls as ε or s rises. The standard deviation sd
+        is that for c = e^ε w + s and the most likely w."""
         counts = np.array([self._correct]), np.array([self._wrong])
         return float(_score(*counts, self.draws, math.exp(epsilon), spared)[0])
 
     def p_value(self, epsilon: float, spared: float, enough: float = 1.0) -> float:
-        """Return the p-value of c ≤ e^ε w + s: γ + sup of Pr[z ≥ observed z] at c = e^ε w + s over
-        the confidence interval of w; in [γ, 1]. Pr[p ≤ u] ≤ u for every u.
+        """Return the p-value of the claim, in [γ, 1]: γ plus the supremum of Pr[z ≥ observed z] at
+        c = e^ε w + s over the confidence interval of w.
 
-        enough: stop as soon as p is known to exceed this number, and return a lower bound of p.
+        enough: once p is known to exceed this number, stop and return a lower bound of p.
         """
         tail = self._tail(epsilon, spared)
         if tail is None:
@@ -223,7 +222,8 @@ class _TailDifferences:
 
     @classmethod
     def between(cls, critical: IntArray, edges: IntArray, draws: int) -> _TailDifferences | None:
-        """Return the differences between the tails of neighbouring groups; None if slower."""
+        """Return the differences between the tails of neighbouring groups; None if it is faster to
+        compute every tail by itself."""
         # Only groups with C* ≤ N - W have a tail above 0, where C* is the smallest number of right
         # guesses with z ≥ observed z, at the first W of each group.
         if draws > _DRAWS_BY_LOGS:
@@ -246,7 +246,11 @@ class _TailDifferences:
         return cls(starts, sizes, hits, falls, (int(k[-1]), int(n[-1])))
 
     def sums(self, share: FloatArray, complement: FloatArray, mass: FloatArray) -> FloatArray:
-        """Return Pr[z ≥ observed z], (points,): Σ mass · Pr[Bin(n, q) ≥ k] over groups."""
+        """Return Pr[z ≥ observed z], (points,): Σ mass · Pr[Bin(n, q) ≥ k] over the groups.
+
+        share, complement: q and 1 - q, (points,).
+        mass: Pr[W in group], (points, groups).
+        """
         # For a group, n is the number of draws that are not wrong guesses, `share` is q = Pr[right
         # guess | no wrong guess], and k is the fewest right guesses with z ≥ observed z.
         terms = np.exp(_log_masses(self.hits, self.sizes, share, complement, self.falls))
@@ -265,8 +269,7 @@ class _Tail:
 
     grid: values of w, and the groups of W.
     critical: C* at the first W of each group, (groups,).
-    path: the differences of tails, from which they are summed; None to compute every tail by
-        itself.
+    path: the differences from which the tails are summed; None: every tail is computed by itself.
     ratio: e^ε.
     """
 
@@ -374,7 +377,7 @@ def _peaks(values: FloatArray) -> IntArray:
 def _points_between(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> FloatArray:
-    """Return w to add to `points`, so that no jump of Pr[z ≥ observed z] lies unseen."""
+    """Return values of w to add to `points`, so that no jump of Pr[z ≥ observed z] is missed."""
     # At c = e^ε w + s a fixed share of the guesses is wrong. So, given the number of abstentions,
     # the probability is a saw-tooth function of this number: it jumps when the largest W with z ≥
     # observed z falls to the next group of W. The distance between jumps is (1 + ratio) · step
@@ -388,7 +391,7 @@ def _points_between(
 def _coarse(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> NDArray[np.bool_]:
-    """Return a mask of the neighbouring w between which Pr[z ≥ observed z] may jump unseen."""
+    """Return a mask of the pairs of neighbouring w between which a jump could be missed."""
     abstention = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
     # As a function of w, Pr[z ≥ observed z] is a mean over the random number of abstentions. The
     # mean has no visible jumps if this number has a standard deviation of at least
@@ -423,7 +426,7 @@ def _tail_quantile(gamma: float, trials: int, probability: float) -> int:
 
 
 def _group_edges(first: int, last: int, groups: int) -> IntArray:
-    """Split first to last in at most `groups` equal groups; return the first of each, last + 1."""
+    """Return the first W of each of at most `groups` equal groups, and then last + 1."""
     step = math.ceil((last - first + 1) / groups)
     return np.append(np.arange(first, last + 1, step), last + 1).astype(np.int64)
 

@@ -64,13 +64,13 @@ _TINY = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class DivergenceWitness:
-    """A witness of a Rényi divergence. Raise ValueError for an order, values or stakes out of
-    range, or |a g| ≥ 300.
+    """A witness of the divergence D_a(P ‖ Q). Raise ValueError for an order, values or stakes out
+    of range, or if |a g| ≥ 300 at a level.
 
     order: the order a of the divergence D_a(P ‖ Q), above 1.
     from_d1: True if P is the law of the output on d1 and Q the law on d2; False for the reverse.
     values: g at each level, in nats.
-    stakes: λ₁ and λ₂, above 0, and so small that no single draw can lose the whole wealth.
+    stakes: (λ₁, λ₂), above 0, and so small that no single draw can cost a bettor its whole wealth.
     """
 
     order: float
@@ -100,8 +100,8 @@ def p_value(witness: DivergenceWitness, counts: NDArray[np.integer], divergence:
 
 
 def divergence_lower(witness: DivergenceWitness, counts: Counts, alpha: float) -> float:
-    """Return a lower bound of D_a(P ‖ Q), in nats, at least 0, from counts by level. Expected
-    counts, as floats, give a predicted bound."""
+    """Return a lower bound of D_a(P ‖ Q), in nats, at least 0, from counts by level. With expected
+    counts, which may be floats, it is the bound to expect."""
     needed = -math.log(alpha)
     x, y = witness.raised
     power = witness.order / (witness.order - 1)
@@ -123,16 +123,18 @@ def divergence_lower(witness: DivergenceWitness, counts: Counts, alpha: float) -
 def log_wealth(
     witness: DivergenceWitness, counts: Counts, divergence: float, needed: float | None = None
 ) -> float:
-    """Return the log of the wealth won by betting against D_a(P ‖ Q) ≤ `divergence`, rounded down:
-    of the smallest product of the two wealths over all pairs (m₁, m₂) that the claim allows (6.8).
+    """Return the log of the wealth won by bets against D_a(P ‖ Q) ≤ `divergence`, rounded down.
+    This is the smallest product of the two wealths over all pairs (m₁, m₂) that the claim allows
+    (6.8).
 
-    needed: if given, stop as soon as it is known whether the log is at least `needed`; the result
-        is then at least `needed` if and only if the log is.
+    needed: if given, stop as soon as it is known whether the log reaches `needed`. The result
+        reaches `needed` if and only if the log does, and may differ from it otherwise.
 
     As a function of log m₁, the log of the first wealth is concave, and the log of the second
-    wealth at the smallest allowed m₂ convex. So in each interval of a grid of log m₁, the first log
-    lies above its chord, the second above its tangent. Intervals that may contain the minimum of
-    their sum are split. Each bettor keeps 10 % of its initial wealth, so no wealth falls below 0.1.
+    wealth, at the smallest allowed m₂, is convex. So in each interval of a grid of log m₁, the
+    first log lies above its chord, and the second above its tangent. Intervals that may contain the
+    minimum of their sum are split. Each bettor keeps 10 % of its initial wealth, so no wealth falls
+    below 0.1.
     """
     x, y = witness.raised
     table = np.asarray(counts, dtype=np.float64)
@@ -188,7 +190,8 @@ def log_wealth(
 def best_stakes(
     order: float, values: FloatArray, laws: FloatArray, draws: float, alpha: float
 ) -> tuple[tuple[float, float], float]:
-    """Return nearly optimal stakes (λ₁, λ₂) for future draws, and the bound predicted with them.
+    """Return ((λ₁, λ₂), bound): nearly optimal stakes for future draws, and the predicted lower
+    bound of the divergence.
 
     values: g at each level, in nats, (levels,).
     laws: estimated probability of each level under P, and under Q, (levels, 2).
@@ -227,12 +230,12 @@ def _total(profit: FloatArray, counts: FloatArray) -> FloatArray:
 def most_telling_witness(
     expected: FloatArray, limits: Mapping[float, float], future_draws: float, alpha: float
 ) -> DivergenceWitness | None:
-    """Return the witness with the largest predicted lower bound of a divergence, relative to the
-    one that the claim allows; None if no bound above 0 is predicted.
+    """Return the witness whose predicted lower bound of a divergence is the largest multiple of
+    what the claim allows; None if no bound above 0 is predicted.
 
-    expected: (levels, 2), expected draws, out of all learning draws.
+    expected: (levels, 2), expected draws by level and input.
     limits: for each order, the divergence that the claim allows, in nats.
-    future_draws: number of draws to certify with, for both inputs together.
+    future_draws: number of draws to certify with, of both inputs together.
     """
     laws = np.maximum(expected, _TINY)
     laws = laws / laws.sum(axis=0)
@@ -253,7 +256,7 @@ def most_telling_witness(
 def _promising(
     laws: FloatArray, limits: Mapping[float, float], draws: float, alpha: float
 ) -> Iterator[tuple[float, float, int, FloatArray, tuple[float, float]]]:
-    """Yield (ratio, order, direction, values, stakes) of witnesses predicted to certify."""
+    """Yield (ratio, order, direction, values, stakes) of witnesses with a bound above 0."""
     # The ratio is the certified divergence divided by the allowed one. The direction is 1 for
     # D(P ‖ Q) with P the law on d1, and -1 with P the law on d2.
     log_ratio = np.log(laws[:, 0] / laws[:, 1])

@@ -1,6 +1,6 @@
 """Detect mechanisms that are compiled again for each number of draws in a call.
 
-JAX and TensorFlow compile a function for each shape of its arrays, so dpaudit asks such a mechanism
+JAX and TensorFlow compile a function for each shape of its arrays. So dpaudit asks such a mechanism
 only for a few different numbers of draws in a call. The detection reads only the mechanism's code,
 so it gives the same answer in every process that draws.
 """
@@ -25,9 +25,9 @@ _MAX_OBJECTS = 2_000
 
 
 def is_compiled_by_size(mechanism: Any) -> bool:
-    """Return whether a mechanism uses JAX or TensorFlow (`COMPILERS`), by the names in its code,
-    and in that of the functions in its module that it uses, its closures, and attributes of its
-    object."""
+    """Return whether a mechanism uses JAX or TensorFlow (`COMPILERS`). This is decided by the names
+    in its code, in the functions of its module that it uses, in its closures, and in the attributes
+    of its object."""
     level, known = [mechanism], set[int]()
     for _ in range(_MAX_DEPTH):
         following: list[Any] = []
@@ -57,7 +57,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Yield the objects to which a function, method, partial object or other object refers."""
+    """Yield the objects to which an object, such as a function or a method, refers."""
     if isinstance(value, FunctionType):
         named = set(_names(value.__code__))
         yield from (value.__globals__[name] for name in named & value.__globals__.keys())

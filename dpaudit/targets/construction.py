@@ -1,10 +1,10 @@
 """Make the function that draws, from a target: import the mechanism, make its object, find its
 method. Find the source line of a mechanism, and packages that it needs and that are not installed.
 
-A failed import is a fault of the installation. As an outcome, it would look like a leak if only one
-input reaches the branch with the import. So a failed import in the first calls ends the audit (exit
-code 2), whichever input raises it. In a rare branch, which the first calls do not reach, it counts
-as an outcome.
+A failed import is a fault of the installation. If only one input reached the branch with the
+import, the exception would look like a leak. So a failed import in the first calls ends the audit
+(exit code 2), whichever input raises it. In a rare branch, which the first calls do not reach, it
+counts as an outcome.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NEEDS_INIT = "; give its arguments with --init '[…]' (YAML: init: […])"
 
 
 def functions(target: PythonTarget) -> tuple[Function, Function | None]:
-    """Return the function that draws, and the post-processing function, if any. Raises TargetError
+    """Return the function that draws, and the post-processing function or None. Raises TargetError
     if a function cannot be imported, made or called."""
     if isinstance(target, ImportedTarget):
         return build(target), post_processing(target.post_process)
@@ -58,14 +58,15 @@ def functions(target: PythonTarget) -> tuple[Function, Function | None]:
 
 
 def post_processing(named: Function | str | None) -> Function | None:
-    """Return the post-processing function, or the one at an import path; None for None. Raises
-    TargetError if it cannot be imported, or cannot be called with one argument."""
+    """Return the post-processing function, which may be named by its import path; None for None.
+    Raises TargetError if it cannot be imported, or cannot be called with one argument."""
     return None if named is None else applied(named, "post_process")
 
 
 def applied(named: Function | str, role: str) -> Function:
-    """Return the function of one output that an option (`role`) names by itself or by its import
-    path. Raises TargetError if it cannot be imported, or cannot be called with one argument."""
+    """Return the function, to be applied to each output, that an option gives: itself, or by its
+    import path. `role` is the option. Raises TargetError if the function cannot be imported, or
+    cannot be called with one argument."""
     try:
         function: Function = resolve(named) if isinstance(named, str) else named
     except TargetError as error:
@@ -77,7 +78,7 @@ def applied(named: Function | str, role: str) -> Function:
 
 def build(target: ImportedTarget) -> Function:
     """Return the function that draws. Raises TargetError if the target cannot be imported, or if
-    its class or factory cannot make the function."""
+    its class or factory fails."""
     named = resolve(target.path)
     if inspect.isclass(named) and not target.factory:
         _check_usable(named, target)
@@ -101,7 +102,8 @@ def build(target: ImportedTarget) -> Function:
 
 
 def is_made(target: AnyTarget) -> bool:
-    """Return whether the mechanism is made by calling a class or a factory, which `init` is for."""
+    """Return whether a class or a factory makes the mechanism, so that `init` may have its
+    arguments."""
     return isinstance(target, ImportedTarget) and (
         target.factory or inspect.isclass(resolve(target.path))
     )
@@ -155,7 +157,7 @@ def _check_usable(kind: type, target: ImportedTarget) -> None:
 
 
 def _as_function(mechanism: Any) -> Any:
-    """Return a function that draws from an object of a known library; else the object itself."""
+    """Return a function that draws for an object of a known library; any other object unchanged."""
     if inspect.isroutine(mechanism):
         return mechanism
     from dpaudit.library_claims.dataset_functions import as_function
@@ -175,8 +177,8 @@ def _callable(value: Any, name: str) -> Function:
 
 def source_of(target: AnyTarget) -> str | None:
     """Return the file and line of a mechanism, such as `mine.py:12`, relative to the working
-    directory; None for a composition, for a mechanism without Python code, and for code that this
-    process has not imported."""
+    directory. Return None for a composition, for a mechanism without Python code, and for code that
+    this process has not imported."""
     match single_targets(target):
         case (CallableTarget(function=function),):
             return _source_line(function)
@@ -187,7 +189,7 @@ def source_of(target: AnyTarget) -> str | None:
 
 
 class Argument(NamedTuple):
-    """A parameter's value, whether the user gave it, and the option that can give it."""
+    """The value of a parameter, whether the user gave it, and the option that can give it."""
 
     value: Any
     is_given: bool
@@ -195,9 +197,9 @@ class Argument(NamedTuple):
 
 
 def arguments_of(target: AnyTarget) -> dict[str, Argument]:
-    """Return the arguments of a mechanism, and of the class or factory that makes it, by name; {}
-    for a composition and a program. Defaults are unknown if this process has not imported the
-    mechanism."""
+    """Return the arguments of a mechanism, and of the class or factory that makes it, by name.
+    Return {} for a composition and a program. If this process has not imported the mechanism,
+    defaults are unknown and left out."""
     parts = single_targets(target)
     part = parts[0].target if isinstance(parts[0], IsolatedTarget) else parts[0]
     if len(parts) > 1 or not isinstance(part, CallableTarget | ImportedTarget):
@@ -249,14 +251,14 @@ _NAME = re.compile(r"No module named '([^']+)'")
 
 
 def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
-    """Raise TargetError if one of the mechanism's exceptions, by type, is a failed import."""
+    """Raise TargetError if one of the exceptions, which are given by type, is a failed import."""
     for kind in filter(raised.__contains__, _KINDS):
         where = " or ".join(dict.fromkeys(map(_where, single_targets(target))))
         raise not_found(raised[kind].words, target.name, where)
 
 
 def not_found(words: str, name: str, where: str = sys.executable) -> TargetError:
-    """Return the error for a failed import, which names the package to install.
+    """Return the error for a failed import. The message names the package to install.
 
     name: name of the mechanism.
     where: the interpreter or environment in which the import failed.
@@ -276,18 +278,18 @@ def not_found(words: str, name: str, where: str = sys.executable) -> TargetError
 
 
 def is_missing(words: str) -> bool:
-    """Return whether an exception, by its words, is a failed import."""
+    """Return whether an exception with these words is a failed import."""
     return words.partition(":")[0] in _KINDS
 
 
 def lacks(words: str) -> str | None:
-    """Return the missing package that a failed import names in its words, or None."""
+    """Return the package that is missing, from the words of a failed import; None if unknown."""
     match = _NAME.search(words)
     return None if match is None else match[1]
 
 
 def _where(target: SingleTarget) -> str:
-    """Return the interpreter, or the environment of the program, in which a mechanism runs."""
+    """Return the interpreter in which a mechanism runs or, for a program, the environment."""
     if isinstance(target, CommandTarget):
         return f"the environment of {target.words[0]}"
     python = target.python if isinstance(target, IsolatedTarget) else None

@@ -1,6 +1,6 @@
 """Find the parameters of a mechanism for each role. `calling` reads the roles from the signature
-before the first draw, so that a misspelt name of a parameter is reported as an error. In a draw, it
-would raise an exception that counts as an outcome."""
+before the first draw, so that a misspelt name of a parameter is an error. In a draw, the exception
+would count as an outcome."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def calling(
     *,
     unpacks: bool = False,
 ) -> Calling:
-    """Return how to call the `function` of a target. Raises TargetError if the signature, unless it
-    is unknown, as for compiled functions, does not fit the options of the target.
+    """Return how to call the `function` of a target. Raises TargetError if the signature does not
+    fit the options of the target. An unknown signature, as of a compiled function, always fits.
 
     unpacks: whether the caller can take a single output out of a list or array of one output. If
         so, a function that requires a parameter `size` can make one draw per call, with size=1.
@@ -131,7 +131,7 @@ class _RoleFinder:
         )
 
     def _role(self, usual: str, key: str) -> str | None:
-        """Return the parameter that the user named in the option `key`, or else the usual one."""
+        """Return the parameter that the user named in the option `key`, else the `usual` one."""
         name = getattr(self._target, key)
         if name is None:
             return usual if usual in self._names() and usual not in self._target.params else None
@@ -151,7 +151,7 @@ class _RoleFinder:
         )
 
     def _alone(self) -> str | None:
-        """Return "size" if a function called for single draws requires it; else None."""
+        """Return "size" if a function for single draws requires this parameter; else None."""
         size = self._left.get(BATCH)
         if self._target.batch_arg != NONE or size is None or BATCH in self._target.params:
             return None
@@ -159,7 +159,7 @@ class _RoleFinder:
         return BATCH if is_needed else None
 
     def _check_rng_is_no_seed(self) -> None:
-        """Raise TargetError if `params` gives `rng` a number or a text."""
+        """Raise TargetError if `params` gives `rng` a number or a text in place of a generator."""
         # As a seed, it would make all draws equal.
         value = self._target.params.get(RNG)
         is_rng = self._target.rng_arg is None and RNG in self._names()
@@ -211,7 +211,7 @@ class _RoleFinder:
 
 
 def check_post_process(function: Any, name: str, role: str = "post_process") -> None:
-    """Raise TargetError unless `function`, from the option `role`, can be called with an output."""
+    """Raise TargetError unless the `function` of the option `role` can be called with an output."""
     if not callable(function):
         why = f" {name} is of type {type(function).__name__}, not a function"
         raise TargetError(Name(role), why, code="not-callable")
@@ -258,7 +258,7 @@ def _check_named_once(target: PythonTarget) -> None:
 
 
 def _check_bound(dataset: str, name: str) -> None:
-    """Raise TargetError for a method that is named by its class: it has no object."""
+    """Raise TargetError for a method of a class: such a method needs an object."""
     module, colon, attribute = name.rpartition(":")
     owner, _, method = attribute.rpartition(".")
     if dataset == "self" and owner:

@@ -1,6 +1,6 @@
 """Define the kinds of targets. A target is made from command-line options, a configuration file or
 Python arguments, and checks the values of simple options. `dpaudit.adapters.loading` turns it into
-a mechanism. Each target has a `name` for messages and a method `describe()` for reports."""
+a mechanism. Each target has a `name` for messages, and a method `describe()` for reports."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class CallableTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedTarget:
-    """A composition. One output is the tuple of the outputs of its parts, to which the function at
-    the import path `post_process`, if any, is applied."""
+    """A composition. One output is the tuple of the outputs of its parts. The function at the
+    import path `post_process`, if any, is applied to this tuple."""
 
     parts: tuple[SingleTarget, ...]
     post_process: str | None = None
@@ -92,9 +92,9 @@ class ComposedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits, above 0, of a separate process: seconds for each draw, and bytes of address space;
-    None for no limit. If a draw exceeds one, its outcome is the failure, such as `timeout`. Raises
-    TargetError for other numbers."""
+    """Limits of a separate process, above 0: seconds for each draw, and bytes of address space.
+    None means no limit. A draw that exceeds a limit has the failure as its outcome, such as
+    `timeout`. Raises TargetError for numbers that are not above 0."""
 
     timeout: float | None = None
     memory: int | None = None
@@ -116,7 +116,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolatedTarget:
-    """A Python mechanism in a separate process, under the interpreter `python` or this one."""
+    """A Python mechanism in a separate process. The process runs the interpreter `python`; None
+    stands for this interpreter."""
 
     target: PythonTarget
     python: str | None = None
@@ -135,8 +136,8 @@ class IsolatedTarget:
 class CommandTarget:
     """A program, with its command line, that draws by the protocol of docs/guides/protocol.md.
 
-    is_batch: whether a request asks for many outcomes; None if the first line that the program
-        writes decides this.
+    is_batch: whether a request asks for many outcomes. None: the first line that the program writes
+        decides this.
     post_process: import path of the post-processing function, if any.
     """
 
@@ -155,8 +156,8 @@ class CommandTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedTarget:
-    """Several independent runs of a mechanism on the same input, whose outputs together are one
-    output, a tuple. Raises TargetError unless there are from 2 to 100,000."""
+    """Several independent runs of a mechanism on the same input. The outputs of all runs together
+    are one output, a tuple. Raises TargetError unless there are 2 to 100,000 runs."""
 
     target: SingleTarget | ComposedTarget
     times: int
@@ -182,8 +183,8 @@ class RepeatedTarget:
 
 
 def repeated(target: SingleTarget | ComposedTarget, times: int) -> AnyTarget:
-    """Return a target whose output consists of `times` independent runs, or the target itself for
-    1. Raises TargetError if `times` is not a whole number from 1 to 100,000."""
+    """Return a target whose output consists of `times` independent runs; the target itself for 1
+    run. Raises TargetError if `times` is not a whole number from 1 to 100,000."""
     return target if times == 1 and _is_whole(times) else RepeatedTarget(target=target, times=times)
 
 
@@ -219,14 +220,16 @@ AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget
 
 
 def single_targets(target: AnyTarget) -> tuple[SingleTarget, ...]:
-    """Return the mechanisms of a composition or repetition, or else the target itself."""
+    """Return the mechanisms that a composition or repetition consists of; (target,) for any other
+    target."""
     if isinstance(target, RepeatedTarget):
         return single_targets(target.target)
     return target.parts if isinstance(target, ComposedTarget) else (target,)
 
 
 def starts_a_program(target: AnyTarget) -> bool:
-    """Return whether a part of a target is a program, or needs an interpreter of the user."""
+    """Return whether a part of a target is a program, or runs under another interpreter of the
+    user."""
     return any(
         isinstance(part, CommandTarget)
         or (isinstance(part, IsolatedTarget) and part.python is not None)
@@ -244,8 +247,8 @@ _OF_CODE = ("NameError", "NotImplementedError", "SyntaxError", "UnboundLocalErro
 
 
 def what_to_check(target: AnyTarget, kind: str, message: str = "") -> str:
-    """Return advice, such as "check d1 and d2 and …", for a mechanism that raises an exception with
-    this type and message in every call."""
+    """Return advice, such as "check d1 and d2 and …", for a mechanism that raises an exception in
+    every call. `kind` and `message` are the type and the message of the exception."""
     if misses_device(message):
         return "make the device a parameter of your code, and use the CPU"
     if kind in _OF_CODE:

@@ -33,12 +33,12 @@ _ALLOWED = " cannot refute "
 
 
 class AuditWarning(UserWarning):
-    """Category of the Python warnings of a passing test: one for each warning of its audit, for
+    """Category of the Python warnings of a passing test. Each warning of the audit becomes one, for
     example that both inputs give equal outputs. (A failing test shows the report instead.)"""
 
 
 class _NotGiven:
-    """Class of the default of d1 and d2, which cannot be None, since None is a possible input."""
+    """Class of the default value of d1 and d2. This is not None, since None is a possible input."""
 
     def __repr__(self) -> str:
         return "not given"
@@ -177,7 +177,7 @@ def assert_violates(
 
 
 def _failure(result: AuditResult) -> str:
-    """Return a line with the reason, all that pytest's summary shows, and below it the report."""
+    """Return the reason on one line, for pytest's summary, and the report below it."""
     verdict, text = result.verdict, reason(result)
     if result.underpowered is not None and verdict is not Verdict.ERROR:
         first = f"UNDER-POWERED: {result.underpowered}"
@@ -206,8 +206,8 @@ def audited(
     options: Mapping[str, Any],
     expect: Literal["violation", "pass"] | None = None,
 ) -> AuditResult:
-    """Run an audit for the current test, which passes with the verdict `expect`, keep its result
-    for the report of the test run, and return it."""
+    """Run an audit for the current test, and return its result. The result is kept for the report
+    of the test run. `expect` is the verdict with which the test passes."""
     __tracebackhide__ = True
     try:
         return _audited(mechanism, d1, d2, claim, options, expect)
@@ -258,7 +258,7 @@ def _check_marked(options: Mapping[str, Any]) -> None:
 def parted(
     claim: PrivacyClaim | None, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], PrivacyClaim]:
-    """Return (options of the audit, claim); without `claim`, numbers such as epsilon make it."""
+    """Return the options of the audit, and the claim; numbers such as epsilon make one if None."""
     numbers = {name: value for name, value in options.items() if name in _OF_CLAIMS}
     keywords = {name: value for name, value in options.items() if name not in _OF_CLAIMS}
     for name in keywords:
@@ -276,7 +276,7 @@ def parted(
 def _run(
     mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim, keywords: dict[str, Any]
 ) -> AuditResult:
-    """Return the result of an audit, or of a search with an audit."""
+    """Return the result of an audit or, if the options ask for one, of a search with an audit."""
     # The journal is removed at the end, so that the next run makes new draws.
     how = keywords.pop("search", None)
     if how is None:
@@ -306,7 +306,7 @@ def _check_inputs(d1: Any, d2: Any) -> None:
 
 
 def _searching(how: Any, d1: Any, d2: Any, keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords of `dpaudit.search` for `how`, with `adjacency` moved from `keywords`."""
+    """Return the keywords of `dpaudit.search` for the option `how`, and move `adjacency` there."""
     if d1 is not NOT_GIVEN or d2 is not NOT_GIVEN:
         raise UsageError("give either d1 and d2, or search, not both", code="options-conflict")
     keys = dict(how) if isinstance(how, Mapping) and "space" in how else {"space": how}
@@ -318,7 +318,7 @@ def _searching(how: Any, d1: Any, d2: Any, keywords: dict[str, Any]) -> dict[str
 
 
 def _chosen_samples(keywords: Mapping[str, Any], result: AuditResult) -> int | None:
-    """Return the number of draws that the speed of the mechanism chose; else None."""
+    """Return the number of draws if the speed of the mechanism decided it; else None."""
     is_chosen = isinstance(keywords["samples"], DefaultSamples) if "samples" in keywords else False
     if not is_chosen or result.searched is not None or not result.certificates:
         return None

@@ -1,5 +1,5 @@
 """Define the pytest plugin: options, a marker, a fixture, and a line about audits in pytest's
-summary. pytest imports this module at every start, so large modules are imported at the first
+summary. pytest imports this module at every start, so large modules are imported only at the first
 audit."""
 
 from __future__ import annotations

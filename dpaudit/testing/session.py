@@ -20,9 +20,9 @@ class KeptAudit:
     """An audit of a test run, in a form that a worker process of pytest-xdist can send.
 
     entry: text of the audit for a file of results.
-    alpha: probability of a false alarm if the audit is run with a random seed; 0 for an audit that
-        does not depend on chance.
-    draws: largest number of draws made for a pair of inputs; 0 for an audit of exact probabilities.
+    alpha: probability of a false alarm if the audit is run with a random seed; 0 for an audit
+        without randomness.
+    draws: largest number of draws for a pair of inputs; 0 for an audit of exact probabilities.
     """
 
     name: str
@@ -48,8 +48,8 @@ class RunningTest:
     _numbers: Iterator[int] = field(default_factory=partial(count, 1), repr=False)
 
     def name(self) -> str:
-        """Return the name for the next audit of this test: the name of the test and, from the
-        second audit on, a number. Safe to call from several threads."""
+        """Return the name for the next audit of this test. It is the name of the test and, from the
+        second audit on, a number. Several threads may call this method."""
         number = next(self._numbers)
         return self.nodeid if number == 1 else f"{self.nodeid} ({number})"
 
@@ -70,7 +70,8 @@ class PytestRun:
 
     def processes(self) -> NewProcesses:
         """Return the new processes, which all tests share. An audit that refutes its claim compares
-        its draws with theirs: a difference reveals noise that a process draws only once."""
+        its draws with draws in these processes. A difference shows that a process draws noise only
+        once."""
         if self._processes is None:
             from dpaudit.sampling.executors.new_processes import NewProcesses
 
@@ -83,8 +84,8 @@ class PytestRun:
             self._processes.close()
 
     def options(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of an audit, each from the first of: command line, `keywords`, markers
-        of the test, pyproject.toml, defaults."""
+        """Return the options of an audit. Of an option that is stated several times, the first of
+        these counts: command line, `keywords`, markers of the test, pyproject.toml, defaults."""
         marked = {} if self.test is None else self.test.options
         settings = dict(self.settings)
         if keywords.get("allow_underpowered") or marked.get("allow_underpowered"):

@@ -1,6 +1,6 @@
-"""Compute the privacy cost of noise, and compare it with a claim. The cost compares the
-distributions of operand plus noise on d1 and on d2: as ε, as μ, as the privacy profile δ(ε), or as
-a Rényi divergence."""
+"""Compute the privacy cost of noise, and compare it with a claim. The cost says how far the
+distributions of operand plus noise on d1 and on d2 are apart: as ε, as μ, as the privacy profile
+δ(ε), or as a Rényi divergence."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Piece:
     scales: The scale of the noise for d1 and for d2; NaN if it is unknown.
     released: Whether the output contains the noisy value. Otherwise it is only compared.
     cost: The largest log-ratio of the densities on d1 and d2, in nats, if it was measured on
-        outputs; it then replaces the formula for the law. Otherwise None.
+        outputs; it then replaces the formula for the law. None if it was not measured.
     count: The number of pieces for which this object stands.
-    joint: The μ that counts in a sum of costs, if the noise is also in other values; infinity if it
-        is unknown. None: `value` counts.
+    joint: If the noise is also in other values, the μ to add in a sum of costs; infinity if it is
+        unknown. None: the sum of costs uses `value`.
     """
 
     law: str
@@ -78,8 +78,8 @@ class Piece:
 
     @property
     def value(self) -> float | None:
-        """The cost of one piece: μ for normal noise, otherwise the largest log-ratio of the
-        densities on d1 and d2, in nats; None if it is unknown."""
+        """The cost of one piece; None if it is unknown. For normal noise, it is μ. For other noise,
+        it is the largest log-ratio of the densities on d1 and d2, in nats."""
         scale = max(self.scales)
         if self.cost is not None:
             return self.cost
@@ -129,7 +129,8 @@ class Piece:
         return _profile(self.law, self.scales, self.shift, epsilon)
 
     def divergence(self, order: float) -> float | None:
-        """Return the Rényi divergence of one piece, in nats, for an order above 1, if known."""
+        """Return the Rényi divergence of one piece, in nats, for an order above 1. None if
+        unknown."""
         value = self.value
         if value is None or value == 0:
             return value
@@ -143,8 +144,9 @@ class Piece:
 
 
 def together(pieces: Sequence[Piece]) -> float | None:
-    """Return the composed cost of pieces: the sum of their ε in nats, or the root of the sum of
-    their μ²; None if some cost is unknown. All costs must have the same unit."""
+    """Return the composed cost of pieces; None if some cost is unknown. It is the sum of their ε in
+    nats or, for normal noise, the root of the sum of their μ². All pieces must have the same
+    unit."""
     values = [
         piece.value
         if piece.joint is None or piece.cost is not None or piece.value == math.inf
@@ -161,8 +163,8 @@ def together(pieces: Sequence[Piece]) -> float | None:
 
 
 def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
-    """Return whether one piece leaks more than a claim allows: by its δ at a point (ε, δ) of the
-    claim, or by its Rényi divergence. Without a claim, return whether its cost is infinite."""
+    """Return whether one piece leaks more than a claim allows, by its δ at a point (ε, δ) of the
+    claim, or by its Rényi divergence. If there is no claim, return whether its cost is infinite."""
     if claim is None:
         return piece.value == math.inf
     for point in claim.points():
@@ -182,8 +184,8 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
 
 
 def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
-    """Return whether the composed cost of pieces is more than a claim allows; False without a
-    claim. A sum of ε is compared only with the points of the claim that have δ = 0."""
+    """Return whether the composed cost of pieces is more than a claim allows. If there is no claim,
+    return False. A sum of ε is compared only with the points of the claim that have δ = 0."""
     if claim is None:
         return False
     value = together(pieces)
@@ -205,8 +207,8 @@ _WITH_LARGER_SCALES, _MAX_FACTOR = ("laplace", "normal", "discrete", "logistic")
 def enlargement(
     pieces: Sequence[Piece], claim: PrivacyClaim, others: Sequence[Piece] = ()
 ) -> float | None:
-    """Return the smallest factor by which the scale of `pieces` must grow to satisfy the claim,
-    found by bisection; None if no factor does, or if it is unknown. The scale of `others` stays."""
+    """Return the smallest factor by which the scale of `pieces` must grow to satisfy the claim. The
+    scale of `others` stays. Return None if no factor is enough, or if it is unknown."""
     if others and (
         len({piece.unit for piece in (*pieces, *others)}) > 1
         or any(piece.value is None for piece in others)
@@ -241,8 +243,8 @@ def enlargement(
 
 
 def discrete_delta(first: Floats, second: Floats, epsilon: float) -> float:
-    """Return δ(ε) of two discrete distributions, given as probabilities of the same outcomes: the
-    larger of δ(first, second) and δ(second, first)."""
+    """Return δ(ε) of two discrete distributions: the larger of δ(first, second) and δ(second,
+    first). The arguments are the probabilities of the same outcomes."""
     times = math.exp(min(epsilon, _MAX_EPSILON))
     orders = (first, second), (second, first)
     return max(float(np.sum(np.maximum(0.0, p - times * q))) for p, q in orders)
@@ -253,7 +255,7 @@ def _is_whole(value: float) -> bool:
 
 
 def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:
-    """Return the privacy profile δ(ε) of two distributions `shift` apart; None if unknown."""
+    """Return the privacy profile δ(ε) of two noise laws `shift` apart; None if it is unknown."""
     # For a continuous family, the probabilities of cells give a close lower bound of the profile.
     if math.isinf(shift):
         return 1.0
@@ -308,7 +310,7 @@ _TAILS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def tail(law: str, scale: float, margin: float) -> float | None:
-    """Return the probability that noise with center 0 exceeds a margin; None for other laws."""
+    """Return the probability that noise around 0 exceeds a margin; None if there is no formula."""
     if law == "discrete":
         least = math.floor(margin) + 1
         upper = math.exp(-max(least, 1 - least) / scale) / (1 + math.exp(-1 / scale))

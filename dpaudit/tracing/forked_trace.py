@@ -1,8 +1,8 @@
 """Make the trace that the report of an audit contains.
 
-On Linux, a forked copy of this process makes it, which is killed after 2 s, or after up to 30 s for
-a slow mechanism. Elsewhere, a new interpreter makes the runs, as for an isolated mechanism. A
-mechanism that has imported JAX is traced in this process.
+On Linux, a forked copy of this process makes the trace. The copy is killed after 2 s, or after up
+to 30 s for a slow mechanism. On other systems, a new interpreter makes the runs, as for an isolated
+mechanism. A mechanism that has imported JAX is traced in this process.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _EXPECTED_RUNS = 20
 def trace_apart(
     target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, *, pace: float
 ) -> Trace | None:
-    """Return the trace of a pair for the report of an audit; None if it has no finding, or if the
-    target cannot be traced. A trace that ran out of time has no findings, but a note. One run of
-    the mechanism takes about `pace` seconds."""
+    """Return the trace of a pair for the report of an audit. Return None if it has no finding, or
+    if the target cannot be traced. A trace that ran out of time has a note and no findings. `pace`
+    is the approximate time of one run of the mechanism, in seconds."""
     if isinstance(target, IsolatedTarget):  # its mechanism already runs in a process of its own
         return _telling(_made(target, d1, d2, claim, TRACE_SECONDS))
     if runs_in_another_process(target) or isinstance(target, ComposedTarget):
@@ -107,7 +107,7 @@ def _by_fork(
 def _send_and_exit(
     sender: Connection, target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, seconds: float
 ) -> None:
-    """Make the trace in the forked copy, and end it. This function does not return."""
+    """Make the trace in the forked copy, send it, and end the copy. This function never returns."""
     try:
         # Without this call, a garbage collection would write to every page of memory, so that the
         # system would have to copy each page for the forked process.
@@ -132,7 +132,7 @@ def _made(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, seconds: flo
 
 
 def _telling(trace: Trace | None) -> Trace | None:
-    """Return the trace if it has something to say."""
+    """Return the trace if it names a likely cause, or says why it names none; else None."""
     if trace is None:
         return None
     is_telling = trace.likely is not None or trace.cut is not None or _is_inside(trace)
@@ -170,14 +170,14 @@ _UNSEEN = (
 
 
 def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
-    """Return the trace for the report, corrected by the draws of the audit; None if there is
-    nothing to report.
+    """Return the trace for the report, corrected by what the draws of the audit show. Return None
+    if there is nothing to report.
 
     * The draws may show that the mechanism keeps state between calls, or that equal seeds give
       unequal outcomes. Then a trace that saw no noise is replaced by a note that says why the
       mechanism cannot be traced.
     * The audit may have refuted the claim by an exception that only one input raises. If no finding
-      causes a leak, the line that raises this exception is added as a finding.
+      is a cause of a leak, the line that raises this exception is added as a finding.
     """
     certificate = result.decisive
     if not isinstance(certificate, Certificate):

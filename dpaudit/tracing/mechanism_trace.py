@@ -78,7 +78,8 @@ def trace_pair(
     differ.
 
     claim: The privacy claim for one run of the target; None if nothing is claimed.
-    seeds: The number of seeds of the noise. Each gives a pair that begins with d1, and one with d2.
+    seeds: The number of seeds of the noise. Each gives two pairs of runs: one begins with d1, the
+        other with d2.
     seconds: The time limit for all runs.
     follow: Packages or files that count as the user's code, so that their lines can be named.
     primitives: Functions that add noise to their first argument, or their import paths.
@@ -135,9 +136,9 @@ def trace_pair(
 
 
 def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
-    """Return the mechanism of a target, with the settings of its runs in a trace. Raises UsageError
-    if the target consists of several mechanisms or runs in another process, or if a package or file
-    of `follow` is not found."""
+    """Return the mechanism of a target, with the settings for its runs. Raises UsageError if the
+    target consists of several mechanisms or runs in another process, or if a package or file of
+    `follow` is not found."""
     if isinstance(target, ComposedTarget):
         raise UsageError(
             f"{target.name}: several mechanisms are traced one by one", code="trace-impossible"
@@ -180,7 +181,7 @@ def _of_one_run(target: AnyTarget) -> AnyTarget:
 
 
 def _primitive(primitive: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
-    """Return a source of the replacements of a noise function, which is checked."""
+    """Check a function that adds noise, and return a function that yields its replacements."""
     from dpaudit.tracing.runs.primitives.user_primitives import named
 
     function = resolve(primitive) if isinstance(primitive, str) else primitive
@@ -201,7 +202,7 @@ def _primitive(primitive: str | Callable[..., Any]) -> Callable[[Any], Iterator[
 def _without_law(
     primitives: Sequence[str | Callable[..., Any]], sites: Sequence[Site]
 ) -> Iterator[str]:
-    """Yield a message for each function that added noise of an unknown distribution."""
+    """Yield a message for each function of the user whose noise had an unknown law."""
     unknown = {site.primitive for site in sites if site.law == "unknown"}
     for primitive in primitives:
         function = resolve(primitive) if isinstance(primitive, str) else primitive
@@ -266,7 +267,7 @@ def _notes(
 
 
 def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:
-    """Yield excerpts with the lines of findings (titles) and of draws (costs)."""
+    """Yield excerpts of source files: with lines of findings (titles) and of draws (costs)."""
     marks: dict[tuple[str, int], str] = {}
     for site in sites:
         cost = "cost unknown" if site.cost is None else f"{site.unit} = {number(site.cost)}"
@@ -324,8 +325,9 @@ def couple_elsewhere(
     claim: Sequence[tuple[float, float]] = (),
 ) -> Runs:
     """Run a mechanism in its own process on two inputs with the same noise, and return the runs.
-    The time-out of the target applies to each run, `seconds` to all runs. `claim` has the points
-    (ε, δ) of the privacy claim. The other arguments and the errors are those of `trace_pair`."""
+    `seconds` limits all runs together; the time-out of the target limits each run. `claim` has the
+    points (ε, δ) of the privacy claim. The other arguments and the errors are those of
+    `trace_pair`."""
     process = _Tracer(target, Watch.of_process(target.limits.timeout))
     try:
         process.prepare((d1, d2), list(follow), list(primitives), list(claim))

@@ -1,7 +1,7 @@
 """Trace a mechanism in another process, whose Python may be older (3.8 or later), and needs only
 NumPy.
 
-The parent process runs this file as a script and sends it requests: prepare, begin and couple
+The parent process runs this file as a script and sends requests to it: prepare, begin and couple
 (methods of `Tracing`), and the requests of worker.py that make no draws. This Python need not have
 dpaudit installed, so the package `runs` is imported from its files, under a private module name.
 """
@@ -34,7 +34,7 @@ _MODULES = ("coupling", "patching", "places", "primitives.user_primitives", "run
 
 
 class Tracing(worker.Service):
-    """Answers the requests of the parent process. Each request calls the method of its name."""
+    """Answers the requests of the parent process. A request calls the method of the same name."""
 
     def prepare(self, how: Any, primitives: bytes, follow: list[str], claim: Any) -> Any:
         """Import the modules that a trace needs, store its settings, and return an empty reply.
@@ -80,7 +80,7 @@ class Tracing(worker.Service):
         return {}
 
     def _run_begins(self, recorder: Any) -> Any:
-        """Count a run that begins, in memory shared with the parent; yield no replacement."""
+        """Count a run that begins, in memory shared with the parent. Yields no replacement."""
         # The functions that yield replacements are called when a run begins; this one is among them
         # only to be called at that time.
         done = self._layout.counters[0]
@@ -92,7 +92,7 @@ class Tracing(worker.Service):
         return lambda recorder: module.named(function, recorder)
 
     def begin(self, seconds: float) -> Any:
-        """Make the first run, which may import modules, within `seconds`. Return an empty reply, or
+        """Make the first run, which may import modules, within `seconds`. The reply is empty, or
         {"over": the reason} if the run took too long."""
         coupling = self._modules["coupling"]
         try:
@@ -102,8 +102,9 @@ class Tracing(worker.Service):
         return {}
 
     def couple(self, seeds: int, seconds: float) -> Any:
-        """Run the mechanism on both datasets with the same noise, all runs within `seconds`. Return
-        ({}, the runs as JSON): a reply without entries, since every request gets a reply."""
+        """Run the mechanism on both datasets with the same noise, and return ({}, the runs as
+        JSON): an empty reply, since every request gets one, and the data. `seconds` limits all runs
+        together."""
         datasets = map(self._datasets.get, (0, 1))
         runs = self._modules["coupling"].couple(self._for(seconds), *datasets, seeds, self._begun)
         return {}, self._modules["coupling"].written(runs)

@@ -295,8 +295,8 @@ def check_loss(value: float, step: int) -> None:
 
 
 def without_gpu(error: BaseException) -> TrainingError | None:
-    """Return the error for a missing GPU if the message of `error`, raised by torch or JAX, says
-    that one is missing; else None."""
+    """Return the error for a missing GPU if `error`, an exception of torch or JAX, says that a GPU
+    is missing. Return None for any other exception."""
     text = str(error)
     return needs_device(text) if misses_device(text) else None
 
@@ -323,7 +323,8 @@ def _of_unsupported_model(error: Exception) -> TrainingError | None:
 
 
 class _Guard:
-    """Compares each call of `setup` with the last, to detect a reused model and a constant seed."""
+    """Compares each call of `setup` with the last one, to detect a reused model and a constant
+    seed."""
 
     def __init__(self) -> None:
         self._model: Any = lambda: None

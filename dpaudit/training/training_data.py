@@ -69,9 +69,9 @@ def canary_pair(
 
 
 def as_arrays(records: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the features and the targets of records (features, target) as two arrays, one row for
-    each record. Features become float32, integer targets int64, and all other targets a column of
-    float32. Raises TrainingError if a record has another form."""
+    """Return the features and the targets of records (features, target) as two arrays with one row
+    for each record. Features become float32, integer targets int64, and all other targets a column
+    of float32. Raises TrainingError if a record has another form."""
     try:
         pairs = [(features, target) for features, target in records]
         x = np.array([features for features, _ in pairs], dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Safeguards against results that say something else than the mechanism does (docs/method.md §11).
+"""Safeguards against results that are wrong about the mechanism (docs/method.md §11).
 
 A safeguard watches the audit of one pair for one way in which its result could be wrong, such as
 draws that depend on each other. All have one protocol (`protocol.Safeguard`); pair_audit.py knows

@@ -1,4 +1,4 @@
-"""The same output in all draws of both inputs."""
+"""Find mechanisms whose output is the same in all draws of both inputs."""
 
 from __future__ import annotations
 

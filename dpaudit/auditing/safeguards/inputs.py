@@ -1,4 +1,4 @@
-"""Inputs of a wrong type, and mechanisms that raise an exception at every call."""
+"""Find inputs of a wrong type, and mechanisms that raise an exception at every call."""
 
 from __future__ import annotations
 

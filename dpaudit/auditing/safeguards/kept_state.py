@@ -1,5 +1,5 @@
-"""State that calls of a mechanism change, so that draws may depend on each other (docs/method.md
-§11, *State*)."""
+"""Find state that calls of a mechanism change, so that draws may depend on each other
+(docs/method.md §11, *State*)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _EXHAUSTION_SECONDS = 2.0
 
 
 class KeptState(PairSafeguard):
-    """Finds variables of the mechanism that have changed since before its first call, and whether
-    calls use the mechanism up, as when they spend a privacy budget."""
+    """Finds state that the mechanism keeps: variables that have changed since before its first
+    call, and objects that calls use up, as when they spend a privacy budget."""
 
     def judge(self, certificate: Certificate, counts: CountedBlocks) -> Certificate:
         if certificate.failures and (words := self._exhausted()):
@@ -90,7 +90,7 @@ class KeptState(PairSafeguard):
         return names + (["os.environ"] if source.sampler.changes_environment else [])
 
     def _exhausted(self) -> str | None:
-        """Return an error message if the mechanism is exhausted; else None."""
+        """Return an error message if calls have used the mechanism up; else None."""
         make, samples = self._source.make, self._spec.sampling.samples
         look = partial(exhausted, make, self._spec.target, self._pair, samples)
         return self._source.journal.once(f"used up {self._ledger.number}", look)
@@ -105,7 +105,7 @@ class KeptState(PairSafeguard):
 def state_words(names: Sequence[str], redrawn: Redrawn | None, is_reproducible: bool = True) -> str:
     """Return the warning that calls change the variables `names` of the mechanism.
 
-    redrawn: comparison with new processes, which start with the original values; None without.
+    redrawn: comparison with new processes, which start with the original values; None: not made.
     is_reproducible: whether equal seeds give equal outputs.
     """
     unlike = "" if is_reproducible else "equal seeds do not give equal outcomes, and "
@@ -126,8 +126,8 @@ def _listed(names: Sequence[str]) -> str:
 def exhausted(
     make: Callable[[], Sampler], target: AnyTarget, pair: NeighbouringPair, most: int
 ) -> str | None:
-    """Return an error message if every call after a certain number of calls raises, as with an
-    object whose privacy budget is used up; else None.
+    """Return an error message if the mechanism is used up: if from some call on every call raises,
+    as when a privacy budget is spent. Otherwise return None.
 
     make: returns a sampler with a new mechanism.
     most: approximate number of calls after which the check ends if none has raised.
@@ -147,7 +147,7 @@ def _exhaustion(
     deadline: float,
     seed: int,
 ) -> tuple[int, str] | None:
-    """Return (number of calls after which all raise, an error message) of a new mechanism."""
+    """Return (calls after which a new mechanism always raises, message of the error) or None."""
     sampler, rng = make(), np.random.default_rng(seed)
     mechanism, raised = sampler.mechanism, list[Raised | None]()
     try:
@@ -179,7 +179,7 @@ def _exhaustion(
 
 
 def _example(target: AnyTarget, how: Calling | None, function: Any) -> str:
-    """Return source of a function that makes a new object for each draw; "" if unknown."""
+    """Return the source of a function that makes a new object for each draw; "" if unknown."""
     is_here = isinstance(target, ImportedTarget)
     if isinstance(target, IsolatedTarget):
         target = target.target

@@ -1,4 +1,4 @@
-"""Properties of outputs that no attack examines, and notes on how outputs were read."""
+"""Remark on properties of outputs that no attack examines, and on how outputs were read."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Outputs(PairSafeguard):
 
 
 def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
-    """Return the claim's note about integer outputs, as a tuple; empty if it has none, or if not
-    all outputs are integers."""
+    """Return the claim's note about integer outputs in a tuple. The tuple is empty if the claim has
+    no such note, or if not all outputs are integers."""
     note = claim.note_for_integers()
     return (note,) if note is not None and has_integers(outcomes) else ()
 
@@ -74,10 +74,11 @@ def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
 def unsearched(
     outcomes: Outcomes, *, floating_point: bool = False, timing: bool = False, command: str = ""
 ) -> list[str]:
-    """Return remarks on properties of float outputs that no attack examines, each with its flag.
+    """Return remarks on properties of float outputs that no attack has examined, such as low-order
+    bits. Each names the flag that adds an attack for it.
 
     floating_point, timing: whether the audit has these options.
-    command: the command that has the flags, if the running one does not.
+    command: a command to name before the flag, if it is not the one that is running.
     """
     searched = {
         "low-order bits of floats": (floating_point, "--floating-point"),
@@ -96,7 +97,7 @@ def _examples(
     portfolio: Portfolio,
     guesses: NDArray[np.int64],
 ) -> list[str]:
-    """Return a note with outputs in and outside of events about a score, which do not show them."""
+    """Return a note with examples of outputs, if events are about a score."""
     if not any(event.words.startswith("score ") for event in events):
         return []
     first = selection.outcomes.take(slice(0, _MAX_LOOKED_AT))

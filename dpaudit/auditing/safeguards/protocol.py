@@ -29,11 +29,13 @@ class KeptDraws:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedBlocks:
-    """Blocks of draws of one stage that one portfolio of rules has counted.
+    """Counts of blocks of draws, all of one stage, by the levels of one portfolio.
 
-    guesses: (levels,), the guesses of one of them.
-    tallies: the counts of each block.
-    learning_draws: the learning draws in memory, and later ones with rare outputs; None while
+    rule: the portfolio.
+
+    guesses: (levels,), the guess of one of its rules at each level.
+    tallies: the tally of each block.
+    learning_draws: the sample buffer, and later learning draws with rare outputs; None while
         learning.
     """
 
@@ -49,8 +51,9 @@ class RecordedRows:
     """Recorded rows, in the order of the recording.
 
     is_d1: (rows,), whether the input of each row was d1.
-    in_turns: whether one recording has the rows of both inputs, in the order of the draws.
-    rule: None for all rows; else the rules that counted these rows for the exact test.
+    in_turns: whether the rows of both inputs are in one recording, in the order of the draws.
+    rule: the portfolio, if these are the rows that the exact test has counted; None: these are all
+        rows.
     """
 
     outcomes: Outcomes
@@ -60,24 +63,25 @@ class RecordedRows:
 
 
 class Safeguard:
-    """One safeguard; a subclass overrides the methods that it needs."""
+    """A safeguard that does nothing. A subclass overrides the methods that it needs."""
 
     def observe(self, draws: KeptDraws | CountedBlocks | RecordedRows) -> list[str]:
         """Return warnings about draws, or raise MechanismError."""
         return []
 
     def judge(self, certificate: Certificate, counts: CountedBlocks) -> Certificate:
-        """Return the certificate with warnings and notes, or raise MechanismError. `counts` are the
-        draws that the frozen rule has counted."""
+        """Return the certificate with warnings and notes added, or raise MechanismError. `counts`
+        are the certifying draws, counted by the frozen rules."""
         return certificate
 
     def explain(self, error: MechanismError) -> MechanismError:
-        """Return an error of the audit of the pair, with its cause if this safeguard knows it."""
+        """Return the error that ended the audit of the pair. The cause is added if this safeguard
+        knows it."""
         return error
 
 
 class PairSafeguard(Safeguard):
-    """A safeguard of one pair from which dpaudit draws."""
+    """A safeguard for a pair whose draws dpaudit makes itself."""
 
     def __init__(self, source: Source, ledger: Ledger) -> None:
         self._source, self._ledger, self._spec = source, ledger, source.spec
@@ -98,7 +102,7 @@ def remarked(
     first_notes: Sequence[str] = (),
     last_notes: Sequence[str] = (),
 ) -> Certificate:
-    """Return the certificate with warnings and notes before and after those that it has."""
+    """Return the certificate with more warnings and notes, some before and some after its own."""
     return replace(
         certificate,
         warnings=(*first, *certificate.warnings, *last),

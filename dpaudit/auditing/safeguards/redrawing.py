@@ -1,5 +1,5 @@
-"""Draws of new processes, after a refutation (docs/method.md §11, *New processes*). Noise that is
-drawn when a module is imported is equal in all draws of one process."""
+"""Comparison with new processes, after a refutation (docs/method.md §11, *New processes*). It finds
+noise that is drawn when a module is imported, and so is equal in all draws of one process."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _TOO_SLOW = "one draw takes {:.2g} s, and all of them may take {:g} s"
 
 
 class Redrawing(PairSafeguard):
-    """Compares draws of this process with draws of new processes. If the distributions differ, the
-    audit ends with an error, since noise that each process draws once may look like a leak."""
+    """Compares draws of this process with draws of new processes. If their distributions differ,
+    the audit ends with an error: noise that each process draws only once may look like a leak."""
 
     def judge(self, certificate: Certificate, counts: CountedBlocks) -> Certificate:
         if not self._is_in_doubt(certificate):
@@ -67,7 +67,7 @@ class Redrawing(PairSafeguard):
         return remarked(certificate, first=warnings, last_notes=notes)
 
     def _is_wanted(self) -> bool:
-        """Return whether to compare."""
+        """Return whether to compare draws of new processes."""
         # A function that a Python program passes is sent to new processes only if a test run shares
         # them, or if other processes drew already.
         source, targets = self._source, single_targets(self._spec.target)
@@ -76,7 +76,7 @@ class Redrawing(PairSafeguard):
         return is_possible and new_processes.PROCESSES > 0
 
     def _redrawn(self, counts: CountedBlocks) -> Redrawn:
-        """Return a record of the comparison, from the journal if an interrupted run has made it."""
+        """Return a record of the comparison, from the journal if an earlier run has made it."""
 
         def compare() -> tuple[dict[str, Any], str]:
             redrawn, words = self._compared(counts)
@@ -122,7 +122,7 @@ class Redrawing(PairSafeguard):
         return Redrawn(len(answers.drawn), draws, answers.why), words
 
     def _size(self) -> int:
-        """Return the number of draws of each process that the time limit and memory allow."""
+        """Return the number of draws for each new process, within the limits of time and memory."""
         processes = new_processes.PROCESSES
         seconds = new_processes.DRAWING_SECONDS / processes
         size = min(_MOST_DRAWS, self._ledger.plan.limits.buffer_draws // (processes + 1))
@@ -149,7 +149,7 @@ def _difference(parts: list[SelectionDraws], counts: CountedBlocks, alike: Seque
 
 
 def _new_failure(learnings: list[Learning], ledger: Ledger) -> str:
-    """Return an exception that only new processes raise; "" if there is none."""
+    """Return an exception that is raised only in new processes; "" if there is none."""
     for learning in learnings:
         for kind in learning.failures.counts.keys() - ledger.failures.counts.keys():
             return learning.failures.first[kind].words
@@ -157,8 +157,8 @@ def _new_failure(learnings: list[Learning], ledger: Ledger) -> str:
 
 
 def redrawing_remarks(redrawn: Redrawn) -> tuple[list[str], list[str]]:
-    """Return (warnings, notes) about a comparison with new processes: a warning if too few of them
-    drew in time, and a note if each made few draws, or none could be compared."""
+    """Return (warnings, notes) about a comparison with new processes. There is a warning if too few
+    of them drew in time, and a note if each made few draws, or if none could be compared."""
     processes, wanted = redrawn.processes, new_processes.PROCESSES
     notes = [] if processes else [f"not compared with draws of new processes: {redrawn.note}"]
     draws = redrawn.draws // max(1, processes)

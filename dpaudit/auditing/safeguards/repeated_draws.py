@@ -1,4 +1,4 @@
-"""Draws that repeat earlier draws, or depend on the draws or calls before them."""
+"""Find draws that repeat earlier draws, or depend on the draws or calls before them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _MAX_RULES = 64
 
 
 class RepeatedDraws(PairSafeguard):
-    """Elapsed times differ between blocks without any fault of the mechanism, so outputs that
-    depend on them are not compared between calls and blocks."""
+    """Finds draws that repeat earlier draws, and draws that differ between calls or between blocks.
+    Outputs that depend on elapsed times are not compared between calls and blocks, since they
+    differ without any fault of the mechanism."""
 
     _buffer: SelectionDraws
 

@@ -1,8 +1,8 @@
-"""Recorded rows that depend on their order in the file (docs/method.md §11, *Recorded rows*).
+"""Find recorded rows that depend on their order in the file (docs/method.md §11, *Recorded rows*).
 
 The checks choose no event and change no bound, so they may use all rows, including the rows that
-certify. An e-value has expectation at most 1 for independent rows, so that it exceeds 1 / α with
-probability at most α.
+certify. They use e-values: for independent rows, an e-value has expectation at most 1, so it
+exceeds 1 / α with probability at most α.
 """
 
 from __future__ import annotations
@@ -75,12 +75,11 @@ class RowOrder(Safeguard):
 def sorted_inputs(
     outcomes: Outcomes, is_d1: BoolArray, level: float = WARNING_ALPHA
 ) -> dict[str, str]:
-    """Return the column by which the rows of an input are sorted, by the name of the input, "d1" or
-    "d2"; only for inputs with such a column.
+    """Return, for each input whose rows are sorted by a column, the name of this column. The keys
+    are "d1" and "d2"; an input whose rows are not sorted is left out.
 
     outcomes, is_d1: the rows in the order of the file, and whether the input of each was d1.
-    level: probability that rows of independent draws, in the order in which they were made, count
-        as sorted.
+    level: the largest probability that independent draws in their own order count as sorted.
     """
     columns = {name: _sorted_by(table, level) for name, table in _tables(outcomes, is_d1)}
     return {name: column for name, column in columns.items() if column is not None}
@@ -98,9 +97,9 @@ def check_rows(
     MechanismError for rows that cannot be independent, and for a column of row numbers.
 
     outcomes, is_d1: the rows in the order of the file, and whether the input of each was d1.
-    is_sorted: inputs whose rows are sorted, from `sorted_inputs`; their order is not tested.
-    in_turns: whether one file holds the rows of both inputs, in the order of the draws.
-    level: probability of a warning for independent rows, over all checks.
+    is_sorted: result of `sorted_inputs`; the order of rows is not tested for these inputs.
+    in_turns: whether the rows of both inputs are in one file, in the order of the draws.
+    level: the largest probability of any warning for independent rows.
     """
     tables = _tables(outcomes, is_d1)
     _check_numbered([*tables, ("d1 and d2", outcomes)] if in_turns else tables)
@@ -133,13 +132,13 @@ def check_rows(
 def check_guesses(
     levels: IntArray, is_d1: BoolArray, guesses: IntArray, is_sorted: Sorted
 ) -> list[str]:
-    """Return a warning if the shares of the levels among the certifying rows change from the
-    beginning to the end of the recording; else an empty list.
+    """Return a list with a warning if the share of some level changes along the certifying rows,
+    from the beginning of the recording to its end. Otherwise return an empty list.
 
     levels, is_d1: (rows,), in the order of the file: the level of each row by the rule that
         certifies, and whether its input was d1.
     guesses: (levels,), the guess of the rule at each level.
-    is_sorted: inputs whose rows are sorted; their order is not tested.
+    is_sorted: result of `sorted_inputs`; the order of rows is not tested for these inputs.
     """
     every_evidence = [
         (evidence, f"{name} (the event)")
@@ -152,7 +151,7 @@ def check_guesses(
 
 
 def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
-    """Return the rows of d1 and of d2, as slices where they are contiguous."""
+    """Return the rows of d1 and the rows of d2; contiguous rows are not copied."""
     tables = []
     for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
         rows = np.flatnonzero(arm)
@@ -203,7 +202,7 @@ def _check_repeats(series: DrawSeries) -> None:
 
 
 def _sorted_by(table: Outcomes, level: float) -> str | None:
-    """Return the column by which the rows of one input are sorted, `_BY_COUNT`, or None."""
+    """Return the column by which the rows of an input are sorted, `_BY_COUNT`, or None."""
     # `_BY_COUNT`: frequent rows come first or last, as in rows that were made from a histogram.
     limit = math.log(level / CHECKS / len(INPUTS) / (len(table.columns) + 1))
     for column in table.columns:

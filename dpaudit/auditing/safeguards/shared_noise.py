@@ -1,5 +1,6 @@
-"""Refutations by few draws, which may share the noise of a call (docs/method.md §11, *Few draws*).
-They come from few calls of a mechanism that makes many draws per call; further draws show it."""
+"""Check refutations by few draws, which may share the noise of a call (docs/method.md §11, *Few
+draws*). If a mechanism makes many draws per call, few draws may come from only a few calls. Further
+draws show whether the refutation depends on them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ STEPS = 48
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An entry in the legend of a figure: the CSS class of a shape, the shape (`line`, `area`, or a
+    """An entry in the legend of a figure: the CSS class of a shape, its form (`line`, `area`, or a
     key of `SHAPES`), and its meaning in words."""
 
     kind: str
@@ -78,7 +78,7 @@ class Scale:
     is_log: bool = False
 
     def share(self, value: float) -> float:
-        """Return the place of a value on the axis, from 0 (`low`) to 1 (`high`)."""
+        """Return the position of a value on the axis, from 0 (`low`) to 1 (`high`)."""
         low, high = self._placed(self.low), self._placed(self.high)
         return min(1.0, max(0.0, (self._placed(value) - low) / (high - low)))
 
@@ -132,7 +132,7 @@ class Canvas:
             self._draw([self._at(*point) for point in points])
 
     def steps(self, kind: str, heights: Sequence[float]) -> None:
-        """Draw the outline of adjacent bars of width 1 with the given heights, from 0 on."""
+        """Draw the outline of adjacent bars of width 1, which start at 0 on the axis."""
         outline = [(0.0, 0.0)]
         for index, height in enumerate(heights):
             outline += [(float(index), height), (index + 1.0, height)]

@@ -142,7 +142,7 @@ class View:
 
     @property
     def parts(self) -> list[tuple[list[_Row], list[_Row]]]:
-        """Return a list of (visible rows, folded rows): the first item is for the audit as a whole,
+        """Return a list of (visible rows, folded rows). The first item is for the audit as a whole,
         and each further item for a pair of inputs."""
         parts: list[tuple[list[_Row], list[_Row]]] = [([], [])]
         for row in self.rows:
@@ -221,7 +221,7 @@ def _source(excerpt: Excerpt) -> Mapping[str, Any]:
 
 
 def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
-    """Yield the rows without the likely cause, and explain the p-value beside other tests."""
+    """Yield the rows without the likely cause; if there are other tests, explain the p-value."""
     for label, texts in rows:
         if label == "p-value" and has_tests:
             yield label, (*texts, _WHOLE)
@@ -349,8 +349,8 @@ class AuditSection:
         return self._row
 
     def section(self, number: int, *, with_figures: bool, is_open: bool) -> str:
-        """Return the HTML text of the audit's section, the `number`-th of the page from 1.
-        `is_open`: it is unfolded when the page loads."""
+        """Return the HTML text of the audit's section. `number` is the position of the section on
+        the page, from 1. `is_open` says that the section is unfolded when the page loads."""
         key = (number, with_figures, is_open)
         if key not in self._sections:
             self._sections[key] = _rendered(
@@ -407,8 +407,8 @@ def document(parts: Sequence[AuditSection], planned: int, not_run: Sequence[str]
 
 
 def clock() -> datetime:
-    """Return the time, or that in the environment variable SOURCE_DATE_EPOCH, so that every build
-    gives the same file (https://reproducible-builds.org)."""
+    """Return the time for the page. The environment variable SOURCE_DATE_EPOCH overrides the
+    present time, so that every build gives the same file (https://reproducible-builds.org)."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
 

@@ -55,7 +55,7 @@ def pictures(result: AuditResult) -> list[Picture]:
 
 
 def left_out(result: AuditResult) -> str:
-    """Return sentences that say which figures are missing, and why; "" if none is."""
+    """Return sentences on figures that are missing, and why; "" if no figure is missing."""
     certificate = result.decisive
     if certificate is None:
         return "Nothing is drawn, since no pair of inputs was finished."
@@ -97,8 +97,8 @@ class Bar:
 
 
 def outputs(certificate: Certificate | ExactCertificate) -> Picture | None:
-    """Return a figure with each input's share of draws in every level or at every single output,
-    and with shaded events; None without draws."""
+    """Return a figure of each input's share of draws in every level, or at every single output.
+    Events are shaded. Return None if there are no draws."""
     every, words = bars_of(certificate)
     bars = [bar for bar in every if bar.d1 or bar.d2]
     if not bars:
@@ -146,7 +146,7 @@ def outputs(certificate: Certificate | ExactCertificate) -> Picture | None:
 
 
 def _words_of(certificate: Certificate | ExactCertificate, guess: str) -> str:
-    """Return the description of the event for `guess`; "" if there are several or none."""
+    """Return the description of the event for `guess`; "" if there is none, or more than one."""
     every = (
         [certificate.event]
         if isinstance(certificate, ExactCertificate)
@@ -175,7 +175,7 @@ def _shade(canvas: Canvas, shown: list[Bar], highest: float) -> None:
 
 
 def _mark_ends(canvas: Canvas, shown: list[Bar], *, by_score: bool) -> bool:
-    """Label the ends of events, or, for bars that are no intervals, the bars beside them."""
+    """Label the ends of events or, if bars are no intervals, the bars next to these ends."""
     last = len(shown) - 1
     ends = [index for index in range(1, last + 1) if shown[index].guess != shown[index - 1].guess]
     # Indices of the bars to label. They are labelled in this order, and a label without room is
@@ -202,7 +202,7 @@ def _is_sorted(bars: Sequence[Bar]) -> bool:
 
 
 def likeliest(bars: list[Bar]) -> list[Bar]:
-    """Return the highest `_MAX_BARS` bars in order; some of the bars of equal height."""
+    """Return the highest `_MAX_BARS` bars, in order. Of equal bars, some may be left out."""
     if len(bars) <= _MAX_BARS:
         return bars
     heights = [max(bar.d1, bar.d2) for bar in bars]
@@ -215,7 +215,7 @@ def likeliest(bars: list[Bar]) -> list[Bar]:
 
 
 def bars_of(certificate: Certificate | ExactCertificate) -> tuple[list[Bar], str]:
-    """Return (bars, noun for the bars), with one bar for each outcome or level."""
+    """Return one bar for each outcome or level, and the noun that names a bar."""
     if isinstance(certificate, ExactCertificate):
         return list(_law(certificate)), "outcomes"
     fixed = certificate.fixed
@@ -286,7 +286,7 @@ def _added(certificate: Certificate, level: int) -> tuple[str, str]:
 
 
 def _law(certificate: ExactCertificate) -> Iterator[Bar]:
-    """Yield a bar for each outcome of an exact mechanism, with the outcomes of the event marked."""
+    """Yield a bar for each outcome of an exact mechanism. Bars of the event have its guess."""
     # The event consists of the outcomes with p > e^ε q; none is marked if its recorded
     # probability differs from theirs.
     event, factor = certificate.event, math.exp(min(certificate.point.epsilon, 700.0))
@@ -405,7 +405,7 @@ def wealth(certificate: Certificate) -> Picture | None:
 
 
 def _thinned(looks: list[tuple[int, float]], limit: int = _MAX_LOOKS) -> list[tuple[int, float]]:
-    """Return at most `limit` of the looks, with the one of largest wealth and the last."""
+    """Return at most `limit` of the looks, among them that of largest wealth and the last."""
     if len(looks) <= limit:
         return looks
     step = math.ceil(len(looks) / (limit - 2))

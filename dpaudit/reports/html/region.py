@@ -56,8 +56,8 @@ _NO_BOUND = (
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """An event, such as `E1`, as a test of one input against the other, with its false-alarm rate
-    and its miss rate, each as (estimate, lower bound, upper bound)."""
+    """An event as a test of one input against the other. It has a name, such as `E1`, a false-alarm
+    rate and a miss rate, each as (estimate, lower bound, upper bound)."""
 
     name: str
     guess: str
@@ -66,7 +66,7 @@ class Tested:
 
 
 def region(result: AuditResult, certificate: Certificate | ExactCertificate) -> Picture | None:
-    """Return a figure of the claim's trade-off curve and the events' error rates, if any."""
+    """Return a figure of the claim's trade-off curve and all events' error rates, or None."""
     every = tested_events(certificate)
     if not every:
         return None
@@ -164,7 +164,7 @@ def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
 
 
 def _spot(event: Tested, name: str, shown: float) -> _Mark:
-    """Return the position of an event's mark and box, in shares of the drawing."""
+    """Return the mark of an event and the box around it, in shares of the drawing."""
     left, right = (event.alpha[end] / shown for end in (1, 2))
     below, above = (1 - (1 - event.beta[end]) / shown for end in (1, 2))
     return _Mark(
@@ -173,7 +173,7 @@ def _spot(event: Tested, name: str, shown: float) -> _Mark:
 
 
 def _window(events: Sequence[Tested], claim: PrivacyClaim) -> float:
-    """Return the visible share of each axis: 1 unless all events are rare and the curve is near."""
+    """Return the visible share of each axis. It is 1 unless events are rare and the curve near."""
     furthest = max(max(event.alpha[2], 1 - event.beta[1]) for event in events)
     needed = 2.5 * max(furthest, 1 - tradeoff(claim, 0.0))
     if not 0 < needed < _MAX_CORNER:
@@ -252,7 +252,7 @@ def _box(position: _Position) -> _Box:
 
 
 def _covered(box: _Box, taken: Sequence[_Box]) -> float:
-    """Return the overlap of `box` with the taken boxes plus the lengths by which it sticks out."""
+    """Return by how much `box` overlaps the `taken` boxes, plus the lengths outside the drawing."""
     left, right, below, above = box
     outside = max(0.0, -left) + max(0.0, right - 1) + max(0.0, -below) + max(0.0, above - 1.05)
     shared = sum(

@@ -45,8 +45,9 @@ class Drawer(Protocol):
     """A function that makes the draws of chunks."""
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
-        """Yield the result of each chunk, in order. Later chunks may be taken before earlier
-        results are used. Closing the iterator discards the chunks that are being drawn."""
+        """Yield the result of each chunk, in order. More chunks may be taken from `chunks` before
+        earlier results are used. When the iterator is closed, chunks that are being drawn are
+        discarded."""
         ...
 
 
@@ -71,12 +72,12 @@ class WorkerPool(ABC):
         """Yield the result of each chunk, in the order of the chunks."""
 
     def settle(self) -> None:  # noqa: B027  # optional
-        """Start all processes that will draw, and wait until they can, before draws are timed. By
-        default nothing is done: an executor does not tell when its workers have started."""
+        """Start all processes that will draw, and wait until they are ready, before draws are
+        timed. By default, do nothing: an executor does not tell when its workers have started."""
 
     def close(self, *, in_order: bool) -> None:  # noqa: B027  # optional
-        """End the processes that the pool has started. `in_order`: give them some seconds to end by
-        themselves before they are killed."""
+        """End the processes that the pool has started. With `in_order`, give them some seconds to
+        end by themselves before they are killed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,10 +87,10 @@ class Setup:
     sampler: makes the draws in this process.
     make: returns an equal sampler in another process; it is sent there as a pickle.
     workers: largest number of processes that draw at the same time.
-    left: maps a rate, in draws per second, to the seconds of drawing that the audit still needs.
-        `InProcess` moves to worker processes if this is long. None: it does not move.
-    may_repeat: called with the way in which a worker ended; returns whether its chunks may be drawn
-        again, which is so where equal seeds gave equal outputs.
+    left: maps a rate, in draws per second, to the seconds of drawing that the audit still needs. If
+        they are many, `InProcess` moves to worker processes. None: it does not move.
+    may_repeat: called with the way in which a worker ended. Returns whether the chunks of this
+        worker may be drawn again, which requires that equal seeds give equal outputs.
     """
 
     sampler: Sampler
@@ -162,8 +163,8 @@ def is_serial(executor: Executor | str | None, workers: Workers) -> bool:
 
 
 def resolved(executor: Executor | str | None, workers: Workers) -> int:
-    """Return the number of worker processes. "auto" becomes the number of usable cores; but it
-    becomes 1 for the executor "serial", an executor object, and the address of a cluster."""
+    """Return the number of worker processes. "auto" becomes the number of usable cores, except that
+    it becomes 1 for the executor "serial", an executor object, and the address of a cluster."""
     if workers != "auto":
         return workers
     is_given = executor is not None and not isinstance(executor, str)
@@ -174,9 +175,9 @@ def resolved(executor: Executor | str | None, workers: Workers) -> int:
 
 @contextmanager
 def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPool]:
-    """Yield the pool that draws, and close it after the context. Without an executor, this process
-    draws if `setup.workers` is 1, and worker processes otherwise. Raises UsageError for an executor
-    that cannot be reached, and for a mechanism that cannot be pickled."""
+    """Yield the pool that draws, and close it at the end. Without an executor, this process draws
+    if `setup.workers` is 1, and worker processes draw otherwise. Raises UsageError if an executor
+    cannot be reached, or if the mechanism cannot be pickled."""
     if _is_preparing():
         setup = replace(setup, left=None)
     # Only the pool that is needed is imported: most audits need no other process.
@@ -212,7 +213,7 @@ def _other_processes(executor: Executor | str | None, setup: Setup) -> WorkerPoo
 
 
 def _is_preparing() -> bool:
-    """Return whether a spawned process still imports a script; end a worker of dpaudit."""
+    """Return whether this spawned process still imports a script. End it if it is a worker."""
     # The import audits, too, if the script audits outside of `if __name__ == "__main__":`. Such an
     # audit must not start further processes, which would import the script again.
     process = sys.modules.get("multiprocessing.process")

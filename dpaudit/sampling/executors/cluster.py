@@ -47,9 +47,9 @@ class DaskPool(Pool):
     bundle_seconds = 0.5  # Dask spends about 10 ms of CPU time on a task
 
     def __init__(self, setup: Setup, address: str) -> None:
-        """Connect to a cluster by the address of its scheduler, or the path of its .json file; with
-        neither, start one on this machine with `setup.workers` worker processes. Raises UsageError
-        if Dask is not installed or no scheduler answers."""
+        """Connect to a cluster. `address` is that of its scheduler, or the path of the scheduler's
+        .json file. Without an address, start a cluster on this machine with `setup.workers` worker
+        processes. Raises UsageError if Dask is not installed or no scheduler answers."""
         try:
             import distributed
         except ModuleNotFoundError as error:
@@ -158,7 +158,7 @@ def _connected(distributed: Any, scheduler: Any) -> Any:
 
 
 def _await(file: Path) -> None:
-    """Wait until a starting scheduler has written its file, at most `_TO_CONNECT`."""
+    """Wait, at most `_TO_CONNECT` seconds, until a starting scheduler has written its file."""
     # Dask itself would wait forever.
     from dask.utils import parse_timedelta
 

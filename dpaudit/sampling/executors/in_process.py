@@ -153,7 +153,7 @@ class InProcess(WorkerPool):
         self._setup.sampler.close()  # the workers have samplers of their own
 
     def _keys_of_workers(self, workers: int, chunk: ToLearn) -> list[KeyArray]:
-        """Start worker processes, and return the keys of the test draws of each."""
+        """Start worker processes, and return the keys of the test draws of each process."""
         from concurrent.futures import BrokenExecutor
 
         from dpaudit.sampling.executors.local_processes import ProcessPool
@@ -221,7 +221,7 @@ class _Speed:
 
 
 def _test_keys(sampler: Sampler, chunk: ToLearn) -> KeyArray | None:
-    """Return the keys of test draws made twice here, None if they differ; raises _StayError."""
+    """Return the keys of test draws made twice here; None if they differ. Raises _StayError."""
     parts = sampler.mechanism.parts
     state = kept_state(*parts)
     try:
@@ -248,7 +248,7 @@ def _is_large() -> bool:
 
 
 def _is_in_no_file() -> bool:
-    """Return whether no new process could import the program, such as one from standard input."""
+    """Return whether new processes could not import this program, as one from standard input."""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     return main.__spec__ is None and file is not None and not Path(file).exists()

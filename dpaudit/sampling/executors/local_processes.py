@@ -1,9 +1,9 @@
 """Worker processes on this machine: a `ProcessPoolExecutor` whose processes end with this one.
 
 The processes are spawned, never forked: a fork would copy the state of random generators and locks.
-If a process dies, the executor is made again and the bundles that it had not drawn are sent again,
-with a warning, but only where equal seeds gave equal outputs. Elsewhere, repeating draws until the
-process survives would keep only draws without a crash, and bias the audit.
+If a process dies, the executor is made again. The bundles that were not drawn are sent again, with
+a warning, but only if equal seeds gave equal outputs. Otherwise, repeating draws until the process
+survives would keep only draws without a crash, and bias the audit.
 """
 
 from __future__ import annotations
@@ -76,18 +76,19 @@ class _Context(SpawnContext):
                 process.kill()
 
     def exit_code(self) -> int:
-        """Return the exit code of a process that has died; the executor terminates the others."""
+        """Return the exit code of the process that died. The executor ends all others itself."""
         codes = (process.exitcode for process in self.processes)
         by_itself = (code for code in codes if code is not None and code != -signal.SIGTERM)
         return next(by_itself, -signal.SIGTERM)
 
 
 class ProcessPool(Pool):
-    """A pool of new processes on this machine, each of which receives the recipe once, when it
-    starts. Each of the first tasks starts a process.
+    """A pool of new processes on this machine. Each process receives the recipe once, when it
+    starts. Processes start with the first tasks, one with each task.
 
-    A process leaves its results in a file of a temporary folder, and returns the path. The executor
-    would wait forever for the rest of a result whose sender is killed in the middle of it.
+    A process leaves its results in a file of a temporary folder, and returns the path of the file.
+    If it returned the results and were killed meanwhile, the executor would wait for the rest
+    forever.
     """
 
     # The executor hands nearly all bundles on at once, and cannot cancel those. Before Python 3.12,
@@ -118,8 +119,8 @@ class ProcessPool(Pool):
         return done
 
     def in_each(self, chunks: Sequence[Chunk[Any]], seconds: float | None = None) -> list[Done]:
-        """Draw the chunks in every process within `seconds`, and return the results of all
-        processes. Raises TimeoutError."""
+        """Draw the chunks in every process, and return the results of all processes. Raises
+        TimeoutError if this takes more than `seconds`."""
         data = pickle.dumps(chunks)
         futures = [self._executor.submit(_draw_in_each, data) for _ in range(self.workers)]
         if wait(futures, seconds).not_done:
@@ -183,7 +184,7 @@ _barrier: Barrier
 def _begin(
     recipe: Recipe, folder: str, barrier: Barrier, lock: Lock, show: Callable[..., None] | None
 ) -> None:
-    """Prepare a worker process; the one that acquires `lock` logs warnings about slow calls."""
+    """Prepare a worker process. The process that gets `lock` logs warnings about slow calls."""
     global _recipe, _folder, _barrier
     _recipe, _folder, _barrier = recipe, folder, barrier
     Watch.may_warn = staticmethod(partial(lock.acquire, False))
@@ -222,6 +223,6 @@ def _draw(data: bytes) -> Path:
 
 
 def _draw_in_each(data: bytes) -> Path:
-    """Draw pickled chunks once every worker has started, so that each gets one such task."""
+    """Draw pickled chunks when every worker has started, so that each worker gets one such task."""
     _barrier.wait()
     return _draw(data)

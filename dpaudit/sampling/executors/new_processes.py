@@ -1,10 +1,10 @@
-"""New processes that draw again after a refutation, to detect noise that a process draws once
+"""New processes that draw again after a refutation, to detect noise that a process draws only once
 (docs/method.md §11, "New processes").
 
-Their draws are compared with those of the auditing process. Each is a new Python interpreter that
-imports the mechanism for itself, and has a clock that runs ahead by another number of hours. Every
-second one has a hash seed of its own; the others have that of the auditing process. They are kept
-for later refutations of the same command or test run.
+Their draws are compared with those of the auditing process. Each new process is a Python
+interpreter that imports the mechanism for itself. Its clock runs ahead by a number of hours of its
+own. Every second one has a hash seed of its own; the others have that of the auditing process. The
+processes are kept for later refutations of the same command or test run.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ class NewProcesses:
         """Return the draws of each chunk, each made in a new process of its own.
 
         If the first process needs more than `SLOW_IMPORT` seconds to import the mechanism, only the
-        first `FEWER_PROCESSES` chunks are drawn. Chunks are left out when time runs out: after
-        `DRAWING_SECONDS`, or longer if the first process needed long; after `WAITING_SECONDS` in
-        any case.
+        first `FEWER_PROCESSES` chunks are drawn. When time runs out, the remaining chunks are left
+        out. This is after `DRAWING_SECONDS`, or later if the first process needed long; but at the
+        latest after `WAITING_SECONDS`.
 
-        look: called every 0.1 seconds or so; may raise to stop drawing.
+        look: called every 0.1 seconds or so. An exception that it raises stops the drawing.
         """
         wanted, begun, limit = len(chunks), time.monotonic(), WAITING_SECONDS
         at_once = min(wanted, max(_MIN_PROCESSES, min(cores(), room_for(wanted))))
@@ -147,7 +147,7 @@ class NewProcesses:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reply:
-    """The draws of a new process, or an error in words, with its import time and its hash."""
+    """The draws of a new process, or its error in words; the time of its import, and a hash."""
 
     drawn: Learning | str
     importing: float = 0.0
@@ -220,7 +220,7 @@ def _has_own_seed(number: int) -> bool:
 
 
 def _prepared(number: int, *, has_main: bool) -> dict[str, Any]:
-    """Return what a spawned process takes over: path, folder and, if needed, main module."""
+    """Return the path, the folder and, if needed, the main module that a new process takes over."""
     from multiprocessing import spawn
 
     prepared = spawn.get_preparation_data(f"{WORKER}-new-{number}")
@@ -297,7 +297,7 @@ def current() -> NewProcesses | None:
 
 
 def late(drawn: int) -> str:
-    """Return the message that only `drawn` of the new processes, maybe none, drew in time."""
+    """Return the message that only `drawn` of the new processes, which may be 0, drew in time."""
     if drawn:
         return "the others had not drawn in time, on a busy machine or after a slow import"
     return f"none had drawn within {WAITING_SECONDS:g} s"

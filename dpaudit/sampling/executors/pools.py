@@ -73,7 +73,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Done:
-    """The result of each chunk of a bundle, in order, and the time that they took."""
+    """The results of the chunks of a bundle, in order, and how long the bundle took."""
 
     drawn: list[Any]
     seconds: float
@@ -87,8 +87,8 @@ _current: tuple[str, Sampler] | None = None
 
 
 def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
-    """Draw some chunks in this worker process, and return the result of each. The state of global
-    random generators is restored afterwards, since the worker may do other work. Raises UsageError
+    """Draw some chunks in this worker process, and return the result of each. Afterwards, restore
+    the state of the global random generators, since the worker may do other work. Raises UsageError
     if this worker is a thread of the auditing process."""
     *process, thread = recipe.origin
     if process == [_PROCESS, os.getpid()] and thread != threading.get_ident():
@@ -102,7 +102,8 @@ def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
 
 
 def forget(run: str) -> None:
-    """Close this worker's sampler of the ended audit called `run`, unless it is drawing."""
+    """Close the sampler that this worker has for an ended audit, unless it is drawing. `run` is the
+    random name of the audit."""
     global _current
     if _lock.acquire(blocking=False):
         try:
@@ -164,7 +165,7 @@ class Pool(WorkerPool):
         return done
 
     def restart(self, error: BrokenExecutor) -> None:
-        """Replace an executor that has lost a worker. Raise MechanismError if it is the user's."""
+        """Replace an executor that has lost a worker. Raise MechanismError if the user made it."""
         raise _gone(error) from error
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
@@ -231,8 +232,9 @@ def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:
 
 
 def error_of(error: Exception) -> DpauditError | None:
-    """Return the error with which the audit ends if a task raised `error`, or None for the same.
-    Exceptions of Dask are recognised by name, since Dask may not be installed."""
+    """Return the error with which the audit ends if a task raised `error`. None means that the
+    audit ends with `error` itself. Exceptions of Dask are recognised by name, since Dask may not be
+    installed."""
     kind = type(error).__name__
     if isinstance(error, ModuleNotFoundError):
         return UsageError(

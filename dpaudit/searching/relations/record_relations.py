@@ -35,7 +35,7 @@ _EMPTY = "its lists are always empty; allow records, as in list of 0 to 30"
 
 
 def no_room(space: Space) -> str:
-    """Return why no record can be added to any list of a space; "" if one can to some list."""
+    """Return why no list of a space has room for a further record; "" if some list has."""
     if not isinstance(space, Lists):
         return _NO_LIST
     if not space.max_size:
@@ -325,8 +325,8 @@ def _exchanged(space: Space) -> Pairs:
 
 
 class Imported(Relation):
-    """The relation that a user's own function defines. Any inputs may be neighbours under it, so
-    records are added, removed and replaced, and numbers are increased and decreased."""
+    """The relation that a function of the user defines. Any two inputs may be neighbours. So pairs
+    are made by adding, removing and replacing records, and by changing numbers."""
 
     grows: ClassVar[bool] = True
 

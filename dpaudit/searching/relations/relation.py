@@ -1,5 +1,5 @@
-"""The interface of a relation: changes that lead to a neighbour, and pairs that are worth a
-trial."""
+"""The interface of a relation: it changes an input into a neighbour, and proposes pairs that are
+worth a trial."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Ingredients:
     """The material from which neighbours of a dataset are made.
 
     records: records to add to the dataset, or to put in place of its records.
-    steps: amounts by which numbers of the dataset are moved, as fractions of the distance that the
-        relation allows, from −1 to 1.
+    steps: amounts by which numbers of the dataset are moved, from −1 to 1, as multiples of the
+        distance that the relation allows.
     """
 
     records: Sequence[Any]
@@ -111,7 +111,7 @@ class Relation(ABC):
         return self.inner.fits(size) if isinstance(self.inner, Lists) else size >= 0
 
     def changed(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
-        """Yield each changed copy (`changes`) that is a neighbour of the dataset, each once."""
+        """Yield each changed copy from `changes` that is a neighbour of the dataset, each once."""
         known = {identity(dataset)}
         for copy in self.changes(dataset, by):
             if (key := identity(copy)) not in known:
@@ -128,17 +128,17 @@ class Relation(ABC):
 
     @abstractmethod
     def pairs_at_edges(self) -> Pairs:
-        """Yield (d1, d2, description) for pairs in which an input contains an edge. Not called if a
-        user's code generates the inputs."""
+        """Yield (d1, d2, description) for pairs in which an input contains an edge. This is not
+        called if a user's code generates the inputs."""
 
     def bound_pairs(self) -> Pairs:
         """Yield (d1, d2, description) for pairs of the smallest datasets, with records at the
-        bounds, such as [0] and [1], which leak most on many mechanisms. By default, yield
+        bounds, such as [0] and [1]. On many mechanisms, these leak most. By default, yield
         nothing."""
         return iter(())
 
     def extreme_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for a few pairs with as many records as possible, which may
+        """Yield (d1, d2, description) for a few pairs with as many records as possible. They may
         show a leak that no small pair shows. By default, yield nothing."""
         return iter(())
 
@@ -172,8 +172,8 @@ _FEW_BASES = 2
 
 
 def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
-    """Return (description, dataset), the smallest first, of datasets to which an edge, and `room`
-    records, may be added; `empty` includes the dataset without records."""
+    """Return (description, dataset) for datasets to which an edge, and `room` records, may be
+    added, the smallest first. `empty` says whether the dataset without records is among them."""
     item = space.item
     low, high = item.extremes()
     smallest = ("nothing", "one usual record", "usual records")[min(space.min_size, 2)]
@@ -193,13 +193,13 @@ def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
 
 
 def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
-    """Return the datasets to which edges are added: all of `bases` or, to save time, only the first
-    two if there are more than 150 edges."""
+    """Return the datasets to which edges are added. These are all of `bases` or, if there are more
+    than 150 edges, the first two, to save time."""
     return bases[:_FEW_BASES] if len(edges) > _MANY_EDGES else bases
 
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
-    """Return the records, cut or repeated until the space has `room` for further ones."""
+    """Return the records, cut or repeated so that the space allows `room` more of them, or None."""
     max_size = space.max_size - room
     if max_size < space.min_size:
         return None

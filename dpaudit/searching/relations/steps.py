@@ -101,7 +101,7 @@ class Steps(Relation):
             yield d1, moved(d1, [move * step for move in moves]), f"{name}, between the bounds"
 
     def _step(self, first: Sequence[int], second: Sequence[int]) -> float:
-        """Return the factor by which a pattern has the distance that the relation allows."""
+        """Return the factor that gives a pattern the distance that the relation allows."""
         order = DISTANCES.get(self.adjacency.kind, math.inf)
         return float(
             self.adjacency.distance / np.linalg.norm(np.subtract(second, first), ord=order)
@@ -109,8 +109,8 @@ class Steps(Relation):
 
 
 def patterns(size: int) -> list[tuple[str, list[int], list[int]]]:
-    """Return (name, d1, d2) for the eight patterns of `size` query answers. Each entry of d1 and d2
-    is 0 (at a common starting value), 1 (above this value) or −1 (below it)."""
+    """Return (name, d1, d2) for the eight patterns of `size` query answers. An entry of d1 or d2 is
+    0 at a common starting value, 1 above it, and −1 below it."""
     half = size // 2
     remaining, zero = size - 1, [0] * size
     return [
@@ -130,7 +130,7 @@ def _at(middle: Any, pattern: Sequence[int], step: float) -> Any:
 
 
 def _start(low: float, high: float, move: int, step: float) -> float:
-    """Return a start from which a move stays within the bounds, centred between them."""
+    """Return a start, centred between the bounds, from which a move stays within them."""
     # If the step is longer than the range, the start is `low` for a move up and `high` for a move
     # down.
     middle = low / 2 + high / 2
@@ -148,8 +148,8 @@ def _typed(values: list[float], space: Lists) -> list[Any]:
 def stepped(
     dataset: Any, space: Space, adjacency: Adjacency, steps: Sequence[float]
 ) -> Iterator[Any]:
-    """Yield copies of a dataset in which entries are moved by the distance that the relation
-    allows, times one of `steps`.
+    """Yield copies of a dataset in which entries are moved. Each move is the distance that the
+    relation allows, times one of `steps`.
 
     First each entry is changed alone, then all entries in the same direction, then all in
     alternating directions. Each result is yielded twice: first with its entries clamped to the
@@ -171,8 +171,8 @@ def stepped(
 
 
 def entries(dataset: Any) -> list[Any]:
-    """Return the number that a dataset is, or all numbers of its nested lists, in order; [] if it
-    contains a value of another type."""
+    """Return all numbers of a dataset, a number or nested lists, in order. Return [] if it contains
+    a value of another type."""
     if isinstance(dataset, list):
         parts = list(map(entries, dataset))
         return [value for part in parts for value in part] if all(parts) else []
@@ -181,8 +181,8 @@ def entries(dataset: Any) -> list[Any]:
 
 def moved(dataset: Any, steps: Sequence[float]) -> Any:
     """Return a copy of a number, or of nested lists of numbers, in which each number is increased
-    by its step. The step of an integer is truncated towards 0, so that -1.5 subtracts 1. A Boolean
-    is negated if its step is at least 1 or at most -1."""
+    by its step. For an integer, the step is truncated towards 0, so that -1.5 subtracts 1. A
+    Boolean is negated if its step is at least 1 or at most -1."""
     return _moved(dataset, iter(steps))
 
 

@@ -67,7 +67,7 @@ class OneUser(Relation):
         return max(numbers, default=0) + 1 if len(numbers) == len(known) else "new user"
 
     def _contributions(self, user: Any, records: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
-        """Yield lists of records that a user may have, in one group or in several."""
+        """Yield lists of records that one user may have, in one group or in several."""
         # The numbers of copies and of groups are 2, and the largest that the relation allows.
         users = self.users
         rows = [{**row, users.column: user} for row in records if isinstance(row, dict)]
@@ -131,11 +131,11 @@ class OneUser(Relation):
         )
 
     def extreme_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for pairs in which d1 has no records of a user, and d2 has
-        one in every group, such as every city.
+        """Yield (d1, d2, description) for pairs in which a user has no records in d1, and one
+        record in every group, such as every city, in d2.
 
         In the first pair, these records differ from each other in all columns; in each further
-        pair, in a single column. The space and the relation limit their number.
+        pair, in a single column. The space and the relation limit the number of records.
         """
         space, users = self.inner, self.users
         if not isinstance(space, Lists):
@@ -176,8 +176,8 @@ def _has_columns(dataset: list[Any], users: Users) -> bool:
 
 
 def allowed(dataset: Any, users: Users) -> Any:
-    """Return a table without the rows by which a user exceeds a limit of the relation (groups per
-    user, records per group). The first rows of each user are kept."""
+    """Return a table without the rows by which users exceed the limits of the relation, on groups
+    per user and on records per group. The first rows of each user are kept."""
     if not (isinstance(dataset, list) and _has_columns(dataset, users)):
         return dataset
     counts: Counter[Hashable] = Counter()

@@ -39,11 +39,11 @@ _DEPTH = 30
 
 
 def parse_space(value: Any, base: Path | None = None) -> Space:
-    """Return the space that a user describes by one line, such as `list of number in [0, 1]`, or by
-    the columns of a table, such as `{"table": {"age": "integer"}, "rows": [1, 50]}`.
+    """Return the space that a user describes: by one line, such as `list of number in [0, 1]`, or
+    by the columns of a table, such as `{"table": {"age": "integer"}, "rows": [1, 50]}`.
 
-    Raises DatasetError, whose message names the part that was not understood; TargetError for a
-    wrong import path, which is looked for in `base`, too.
+    Raises DatasetError, whose message names the part that was not understood. Raises TargetError
+    for a wrong import path, which is looked for in `base`, too.
     """
     try:
         return _parsed(_as_line(value, base), base)

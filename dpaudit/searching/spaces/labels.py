@@ -241,7 +241,7 @@ class Bytes(Space):
 
 @dataclass(frozen=True, slots=True)
 class UserNames(Space):
-    """The names of users, which are integers or texts. Each record of a table belongs to one."""
+    """The names of users: integers or texts. Each record of a table belongs to one user."""
 
     word: ClassVar[str] = "user"
 

@@ -85,7 +85,7 @@ class _Bounded(Space):
 
     @staticmethod
     def parsed(word: str) -> Any:
-        """Return the bound that a user wrote as a word, such as `1e3`; None if no number."""
+        """Return the bound that a user wrote as a word, such as `1e3`; None if it is no number."""
         return as_number(word)
 
     @property
@@ -153,7 +153,7 @@ class _Bounded(Space):
         return (outside, not is_simplest, digits, abs(value - simplest))
 
     def _below(self, candidates: Iterable[Any], value: Any) -> Iterator[Any]:
-        """Yield those candidates that are simpler than `value`, the simplest first."""
+        """Yield the candidates that are simpler than `value`, the simplest first."""
         cost = self._cost(value)
         below = [candidate for candidate in distinct(candidates) if self._cost(candidate) < cost]
         return iter(sorted(below, key=self._cost))
@@ -326,7 +326,7 @@ class Booleans(Space):
 
 
 def as_number(word: str) -> float | None:
-    """Return the float that a word such as `1e3` or `inf` stands for, or None."""
+    """Return the float that a word stands for, such as `1e3` or `inf`, or None."""
     try:
         value = float(word)
     except ValueError:

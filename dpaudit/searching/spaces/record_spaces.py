@@ -193,7 +193,7 @@ class Records(Space):
 
 @dataclass(frozen=True, slots=True)
 class Lists(Space):
-    """The lists of `min_size` to `max_size` records; if both numbers are equal, they are
+    """The lists of `min_size` to `max_size` records. If both sizes are equal, the lists are
     vectors."""
 
     item: Space
@@ -237,7 +237,7 @@ class Lists(Space):
 
     @property
     def is_vector(self) -> bool:
-        """Whether all lists have the same length, and so each position a meaning of its own."""
+        """Whether all lists have the same length, so that each position has its own meaning."""
         return self.min_size == self.max_size
 
     def words(self) -> str:
@@ -325,7 +325,7 @@ class Lists(Space):
 
 
 def _sizes(line: DescriptionReader) -> tuple[int, int]:
-    """Read `5 to 10` or `5` from a line, and return both; (0, 30) without a number."""
+    """Read two sizes, `5 to 10`, or one, `5`, which counts twice; without a number, 0 and 30."""
     min_size = line.size()
     if min_size is None:
         return 0, DEFAULT_MAX_RECORDS

@@ -23,9 +23,9 @@ _PLAIN = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Own(Space):
-    """The inputs that a user's function or strategy of Hypothesis generates, at an import path. It
-    is unknown which these are. So every dataset in plain Python counts as a possible input, and the
-    only edge is the input of seed 0."""
+    """The inputs that a user's function or strategy of Hypothesis, at an import path, generates.
+    These inputs are unknown, so every dataset in plain Python counts as possible. The only edge is
+    the input of seed 0."""
 
     path: str
     made_by: Any = field(compare=False, repr=False)
@@ -67,7 +67,7 @@ class Own(Space):
         yield self.generated(0), "generated"
 
     def simpler(self, value: Any) -> Iterator[Any]:
-        """Yield shorter copies of a list of records: its halves, then the list without one record.
+        """Yield shorter copies of a list of records: its halves, then the list without each record.
         Records stay unchanged, since only the user's code knows which values are possible."""
         if isinstance(value, list) and value:
             half = (len(value) + 1) // 2
@@ -75,8 +75,9 @@ class Own(Space):
             yield from (value[:i] + value[i + 1 :] for i in range(len(value)))
 
     def generated(self, seed: int) -> Any:
-        """Return the input that the user's function generates from a seed, or the input with the
-        index `seed` among those that the strategy draws. Raises DatasetError if the code fails."""
+        """Return the input that the user's function generates from a seed. For a strategy, return
+        the input with the index `seed` among those that it draws. Raises DatasetError if the code
+        fails."""
         if _is_strategy(self.made_by):
             return self._examples(seed + 1)[seed]
         words = f"{self.words()} (seed {seed})"

@@ -1,9 +1,9 @@
 """The findings of a trace: the errors of a mechanism, with a line, a cost and a remedy each.
 
-A *detector* takes a `Case` and yields findings. `KINDS` lists the kinds of findings, the most
-severe first, with their detectors. A new kind needs a detector, a line in `KINDS`, its name in
-`FindingKind` and an example in `mechanisms/causes`. A *note* is a finding that is no cause of a
-leak.
+A *case* has the noise and the choices of all pairs of runs, with their costs. A *detector* takes a
+`Case` and yields findings. A *note* is a finding that is no cause of a leak. `KINDS` lists the
+kinds of findings, the most severe first, with their detectors. A new kind needs a detector, a line
+in `KINDS`, its name in `FindingKind` and an example in `mechanisms/causes`.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ _NOT_SEEN = "what hides this was not seen"
 
 
 def judge(runs: Runs, claim: PrivacyClaim | None) -> Case:
-    """Return the case of some pairs of runs with its findings, causes of a leak first. Without a
-    claim, a finding counts as a cause only if its cost is infinite."""
+    """Return the case of some pairs of runs, with its findings; causes of a leak come first.
+    Without a claim, a finding counts as a cause only if its cost is infinite."""
     case = case_of(runs, claim)
     if runs.keeps_state:
         return replace(case, found=list(_of_lengths(case)), sites=[], total=None, exceeds=False)
@@ -109,7 +109,7 @@ def _by_laws(case: Case, laws: Laws) -> Case:
 
 
 def _ordered(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings, causes first, one of each kind for each line, or for each call."""
+    """Return the findings, causes first; of each kind, only one for each line or for each call."""
     unique: dict[tuple[str, str, int, str], Finding] = {}
     for finding in sorted(findings, key=lambda finding: not finding.is_cause):
         is_of_call = finding.kind in ("too-little-noise", "data-dependent-scale")
@@ -147,7 +147,7 @@ def _of_noise(case: Case) -> Iterator[Finding]:
 
 
 def _of_call(call: Call, case: Case, other_noise: Sequence[Piece]) -> Iterator[Finding]:
-    """Yield a finding if a call draws too little noise beside the noise of others."""
+    """Yield a finding if a call draws too little noise, even together with noise of other calls."""
     runs, claim = case.runs, case.claim
     noise_by_pair = [pieces for pieces in call.runs if pieces]
     costly_by_pair = [
@@ -245,7 +245,7 @@ def _two_scales(piece: Piece, source: Hidden) -> str:
 
 
 def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
-    """Return whether the scale on d1 differs between pairs of runs, as for a random variance."""
+    """Return whether the scale on d1 differs between pairs of runs, as a random scale does."""
     # Such noise is a mixture, whose ε may be smaller than the ε of each of its parts.
     largest = [max(piece.scales[0] for piece in pieces) for pieces in runs]
     known = [scale for scale in largest if math.isfinite(scale)]
@@ -257,14 +257,14 @@ def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
 
 
 def _besides(call: Call) -> tuple[SourceLine, ...]:
-    """Return the lines from which a call was reached, and the line that adds its noise."""
+    """Return the lines from which a call was reached, and the line at which its noise is added."""
     lines = {(line.file, line.line): line for line in (*call.callers, call.added)}
     lines.pop((call.line.file, call.line.line), None)
     return tuple(lines.values())
 
 
 def _of_parameters(case: Case) -> Iterator[Finding]:
-    """Yield a finding for a mechanism of a library that has other parameters on the other input."""
+    """Yield a finding for a mechanism of a library whose parameters differ between inputs."""
     # Of noise with a known distribution, only the bounds of the output are compared.
     for call in case.calls:
         comparisons = [hidden for pair in call.hidden for hidden in pair]
@@ -322,7 +322,7 @@ def _constant_seeds(case: Case) -> Iterator[Finding]:
 
 
 def _noise_used_twice(case: Case) -> Iterator[Finding]:
-    """Yield a finding for noise that cancels out in a difference of two parts of the output."""
+    """Yield a finding for noise that cancels in the difference of two parts of the output."""
     for pair in case.runs.coupled:
         for draw, first, second in pair.comparison.twice:
             words = (
@@ -346,7 +346,7 @@ def _noise_used_twice(case: Case) -> Iterator[Finding]:
 
 
 def _unused_noise(case: Case) -> Iterator[Finding]:
-    """Yield a note for each line without another finding whose noise is added to no value."""
+    """Yield a note for each line whose noise is added to no value, if it has no other finding."""
     findings = [finding for finding in case.found if finding.kind != "drawn-for-one-input"]
     named = {(finding.line.file, finding.line.line) for finding in findings}
     comparisons = [hidden for pair in case.runs.coupled for hidden in pair.comparison.hidden]
@@ -361,7 +361,7 @@ def _unused_noise(case: Case) -> Iterator[Finding]:
 
 
 def _drawn_for_one_input(case: Case) -> Iterator[Finding]:
-    """Yield a note for each line that draws more often on one input, if nothing else is named."""
+    """Yield a note for each line that draws more often on one input, if nothing else is found."""
     if any(finding.is_cause or finding.kind == "control-flow" for finding in case.found):
         return
     pairs = [pair for pair in case.runs.coupled if pair.forward]
@@ -375,7 +375,7 @@ def _drawn_for_one_input(case: Case) -> Iterator[Finding]:
 
 
 def _sum_of_lines(case: Case) -> Iterator[Finding]:
-    """Yield a note if the costs of all lines exceed the claim and nothing else is a cause."""
+    """Yield a note if the costs of all lines exceed the claim and there is no other cause."""
     # It is no cause: a proof may show that the mechanism costs less than their sum.
     if not case.exceeds or case.claim is None or any(finding.is_cause for finding in case.found):
         return
@@ -420,7 +420,7 @@ def _of_choices(case: Case) -> Iterator[Finding]:
 
 
 def _laws(choice: Chosen) -> list[tuple[Floats, Floats]]:
-    """Return the probabilities of the outcomes on either input, of each coin or of the choice."""
+    """Return the probabilities of the outcomes on each input, for each coin or for the choice."""
     first, second = map(np.asarray, choice.probabilities)
     if first.shape != second.shape or np.array_equal(first, second):
         return []
@@ -431,8 +431,8 @@ def _laws(choice: Chosen) -> list[tuple[Floats, Floats]]:
 
 
 def excess(first: Floats, second: Floats, claim: PrivacyClaim | None) -> str | None:
-    """Return the cost of two discrete distributions in words if it exceeds the claim, else None.
-    Without a claim, only an outcome that is impossible under one distribution exceeds it. The
+    """Return the cost of two discrete distributions in words, if it exceeds the claim, else None.
+    Without a claim, it exceeds if an outcome is impossible under only one distribution. The
     arguments are the probabilities of the same outcomes."""
     if claim is None:
         orders = (first, second), (second, first)
@@ -479,7 +479,7 @@ def _of_outputs(case: Case) -> Iterator[Finding]:
 
 
 def _of_lengths(case: Case) -> Iterator[Finding]:
-    """Yield a finding for a length that differs though entries vary between equal runs."""
+    """Yield a finding for a length that differs without noise, if other parts contain noise."""
     # Noise that is not seen does not hide a length.
     for pair in case.runs.coupled[:1]:
         lengths = [name for name in pair.bare if name.startswith("len(") or name.endswith(".shape")]
@@ -488,7 +488,7 @@ def _of_lengths(case: Case) -> Iterator[Finding]:
 
 
 def _of_thresholds(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each part that only one input releases, with more than the claimed δ."""
+    """Yield a finding for each part that only one input releases, with probability above δ."""
     allowed = _least_delta(case.claim, default=1.0)
     for pair in case.runs.coupled:
         for leak in pair.threshold_leaks:
@@ -518,7 +518,7 @@ def _raises(pair: Coupled) -> Finding:
 
 
 def _is_branch(flow: ControlFlow) -> bool:
-    """Return whether runs turn at a line to two other lines, and not only repeat a loop."""
+    """Return whether runs continue at two other lines after a line, and not only repeat a loop."""
     lines = {(line.file, line.line) for line in (flow.place, *flow.next_lines) if line is not None}
     is_loop = any(start == flow.place.line for start, _ in loops_of(flow.place.file))
     return None not in flow.next_lines and len(lines) == 3 and not is_loop
@@ -527,7 +527,7 @@ def _is_branch(flow: ControlFlow) -> bool:
 def _decided(
     pair: Coupled, flow: ControlFlow, outside: tuple[int, int], claim: PrivacyClaim | None
 ) -> Finding:
-    """Return the finding for a branch that data decide, and in which one input alone draws."""
+    """Return the finding for a branch that the data decide, and in which only one input draws."""
     # It is a cause if outputs of one input are outside the range of the outputs of the other.
     from dpaudit.stats.binomial import clopper_pearson_lower
 
@@ -627,7 +627,7 @@ def _of_unexplained(case: Case) -> Iterator[Finding]:
 
 
 def _of_rare_branches(case: Case) -> Iterator[Finding]:
-    """Yield a note for each value that only one input gives, and only after an unlikely choice."""
+    """Yield a note for each value that only one input gives, and only on a rare branch."""
     # It is no cause: the other input may give the value after a choice that was not run.
     allowed = _least_delta(case.claim)
     for value in case.runs.rare:
@@ -691,7 +691,7 @@ def _enlarged(
     other_noise: Sequence[Piece],
     source: Hidden,
 ) -> str:
-    """Return the scale that satisfies the claim beside other noise, in words; "" if unknown."""
+    """Return in words the scale that satisfies the claim together with other noise; "" if none."""
     if claim is None or any(piece.cost is not None for piece in pieces):
         return ""
     law, scale = pieces[0].law, max(pieces[0].scales)
@@ -708,7 +708,7 @@ def _enlarged(
 
 
 def _in_call(factor: float, scale: float, source: Hidden) -> str:
-    """Return the scale that a call needs if the program multiplies the noise afterwards."""
+    """Return in words the scale that a call needs, if the program then multiplies the noise."""
     parameters, drawn_scale = source.parameters[0], source.drawn[0]
     if math.isclose(scale, drawn_scale):
         return ""

@@ -1,6 +1,6 @@
-"""What pairs of runs show: the calls that draw noise, the choices, and their costs. A `Case`
-gathers the noise of all pairs by the call that draws it. A report shows each call and each choice
-as a row of a table (`Site`)."""
+"""What pairs of runs show: the calls that draw noise, the choices, and the costs of both. A `Case`
+contains the noise of all pairs, sorted by the call that draws it. A report shows each call and each
+choice as a row of a table (`Site`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MIN_OCCURRENCES, _MIN_RUNS = 2, 50
 
 
 def shown(place: Place) -> SourceLine:
-    """Return a line of code with the path of its file, relative inside the working directory."""
+    """Return a line of code for a report. A file in the working directory gets a relative path."""
     folder, file = Path(os.getcwd()), Path(place.file)
     path = file.relative_to(folder) if file.is_relative_to(folder) else file
     return SourceLine(str(path), place.line, place.code)
@@ -49,8 +49,9 @@ class Call:
     """A call that draws noise.
 
     line, added: The line that draws, and the line that uses the noise.
-    hidden: For each pair of runs, the noise of the call as compared between the two runs.
-    runs: For each pair of runs, the same noise with its costs; equal costs share one `Piece`.
+    hidden: For each pair of runs, the noise of the call in both runs.
+    runs: For each pair of runs, the same noise with its costs. Noise with equal costs is one
+        `Piece`.
     """
 
     line: SourceLine
@@ -63,11 +64,11 @@ class Call:
 
     @property
     def worst(self) -> list[Piece]:
-        """The noise of the pair of runs in which the call costs most."""
+        """The noise of the call in the pair of runs in which it costs most."""
         return max(filter(None, self.runs), key=cost_together)
 
     def source(self, piece: Piece) -> Hidden:
-        """Return the noise, as compared between two runs, from which a piece comes."""
+        """Return the record of both runs (`Hidden`) from which a piece was made."""
         comparisons = [hidden for pair in self.hidden for hidden in pair]
         key = piece.shift, *piece.scales
         matching = (h for h in comparisons if key in zip(h.shifts, *h.scales, strict=True))
@@ -93,7 +94,7 @@ class Case:
 
 
 def case_of(runs: Runs, claim: PrivacyClaim | None) -> Case:
-    """Gather the noise and the choices of all pairs of runs, with their costs."""
+    """Return the case of some pairs of runs: their noise and their choices, with the costs."""
     calls = list(_calls(runs))
     total, exceeds = _total(calls, runs, claim)
     sites = [*sorted(map(_site, calls), key=_rank), *_choice_sites(runs)]
@@ -130,7 +131,7 @@ def _total(
 
 
 def choices_as_noise(runs: Runs) -> list[Piece]:
-    """Return Laplace noise with the ε of each random choice, infinite if it is unknown."""
+    """Return Laplace noise with the same ε for each random choice; infinite if it is unknown."""
     costs = [math.inf if site.cost is None else site.cost for site in _choice_sites(runs)]
     return [Piece("laplace", (1.0, 1.0), cost, released=False) for cost in costs]
 
@@ -150,8 +151,8 @@ def unexplained(runs: Runs) -> list[str]:
 
 
 def reported(runs: Runs, claim: PrivacyClaim | None) -> list[tuple[Selected, bool]]:
-    """Return the values that only one input gives and that may be a leak, the most frequent first,
-    each with whether its counts refute the claim."""
+    """Return the values that only one input gives and that may be a leak, the most frequent first.
+    Each is (value, whether its counts refute the claim)."""
     is_uneven = any(pair.comparison.uneven for pair in runs.coupled)
     values = sorted(runs.selected, key=lambda value: -value.often)
     return [(value, _is_above(value, claim)) for value in values if _may_leak(value, is_uneven)]
@@ -176,7 +177,7 @@ def _is_above(value: Selected, claim: PrivacyClaim | None) -> bool:
 
 
 def cost_together(pieces: Sequence[Piece]) -> float:
-    """Return the composed cost of pieces in ε or μ; infinity if it is unknown or they mix units."""
+    """Return the composed cost of pieces, ε or μ; infinity if it is unknown or the units differ."""
     total = together(pieces) if len({piece.unit for piece in pieces}) == 1 else None
     return math.inf if total is None else total
 
@@ -224,7 +225,7 @@ def _turned(hidden: Hidden) -> Hidden:
 
 
 def _pieces(comparisons: Sequence[Hidden]) -> list[Piece]:
-    """Return the noise of a call in a pair of runs, each drawn number once, at its highest cost."""
+    """Return the noise of a call in a pair of runs: each drawn number once, at its highest cost."""
     if not comparisons:
         return []
     rows = [
@@ -276,7 +277,7 @@ def _known(scale: float) -> float:
 
 
 def _joined(ids: NDArray[np.float64], joint: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the joint μ of all values of each drawn number; NaN if none of them has one."""
+    """Return, for each drawn number, the joint μ of all values that contain it; NaN if unknown."""
     _, which = np.unique(ids, return_inverse=True)
     known = ~np.isnan(joint)
     total: NDArray[np.float64] = np.sqrt(np.bincount(which, np.where(known, joint, 0.0) ** 2))
@@ -298,7 +299,7 @@ def changed_bounds(hidden: Hidden) -> list[str]:
 
 
 def costliness(piece: Piece) -> tuple[float, bool, float, float]:
-    """Return a sort key of drawn numbers: by cost, then those in the output, with all its noise."""
+    """Return a sort key of drawn numbers: cost, whether the output contains it, scale, shift."""
     value = piece.value
     scale = max(piece.scales) if piece.has_two_scales else 0.0
     return -1.0 if value is None else value, piece.released, scale, piece.shift
@@ -368,7 +369,7 @@ def choice_site(
 
 
 def choice_cost(choice: Chosen) -> float:
-    """Return the ε of a random choice in nats; 0 for different numbers of outcomes."""
+    """Return the ε of a random choice in nats. Return 0 if the numbers of outcomes differ."""
     first, second = choice.probabilities
     if len(first) != len(second) or first == second:
         return 0.0

@@ -16,8 +16,8 @@ operand
 noisy value
     The sum operand + factor × noise.
 use
-    An operation that makes or compares a noisy value. Its counterpart is the same operation in
-    the other run of the pair.
+    An operation that makes or compares a noisy value. Its counterpart is the same operation in the
+    other run of the pair.
 coin
     A comparison of a uniform number with a threshold.
 choice
@@ -32,6 +32,8 @@ moment
     An event of a run: (kind of the event, spot, number of earlier events of this kind there).
 callers
     The places or spots from which an event was reached, innermost first.
+alignment
+    Says which events of two runs are counterparts, where counting does not show it.
 which
     The index of an input: 0 for d1, 1 for d2.
 

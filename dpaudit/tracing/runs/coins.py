@@ -1,8 +1,8 @@
 """Compute the cost of outputs that depend on choices and on no other noise.
 
-If a mechanism has few branches and no other noise, each branch is run once, which gives the exact
-probability of each output on both inputs. Otherwise, a choice explains the difference of two
-outputs if they are equal once the choice has its other outcome in the second run.
+If a mechanism has few branches and no other noise, each branch is run once. This gives the exact
+probability of each output on both inputs. Otherwise, one choice may explain the difference of two
+outputs: they are equal if this choice has its other outcome in the second run.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Decision(NamedTuple):
 
 
 def decisions(recorder: Recorder) -> list[Decision] | None:
-    """Return the choices of a run, in order; None if the run also draws other noise, except for
-    integers that seed a random generator."""
+    """Return the choices of a run, in order. Return None if the run also draws other noise, except
+    for integers that seed a random generator."""
     path: list[Decision] = []
     # If a uniform number is compared several times, each result narrows its possible values. Maps
     # the id of each uniform number to (lower end, upper end) of these values, as shares of its
@@ -96,7 +96,7 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
 
 
 def _seeds(recorder: Recorder) -> set[int]:
-    """Return the integers from which a run made random generators or keys."""
+    """Return the integers that seed random generators or keys in a run."""
     every = (getattr(seed, "entropy", plain(seed)) for _, _, seed in recorder.seeds)
     numbers = (np.ravel(np.asarray(seed, dtype=object)).tolist() for seed in every)
     return {plain(part) for seed in numbers for part in seed if isinstance(part, int)}
@@ -105,7 +105,7 @@ def _seeds(recorder: Recorder) -> set[int]:
 def _coins(
     choice: Toss, ranges: dict[int, tuple[float, float]], listed: set[int]
 ) -> Iterator[Decision]:
-    """Yield a `Decision` for each coin of a comparison, and narrow the ranges of its numbers."""
+    """Yield a `Decision` for each coin of a comparison; narrow `ranges`, those of its numbers."""
     # If a uniform number was compared before, the probability of the outcome is conditional on the
     # earlier results. A comparison of a listed number is no coin, since its draw already counts as
     # a random choice.
@@ -152,10 +152,10 @@ _MIN_PROBABILITY = 1e-15
 
 
 class Laws(NamedTuple):
-    """The exact probability of each output on both inputs, for a mechanism without other noise than
+    """The exact probability of each output on both inputs, for a mechanism whose only noise is
     choices.
 
-    first, second: The probabilities on either input, of the same outputs in the same order.
+    first, second: The probabilities on each input, of the same outputs in the same order.
     place: The line of the choice with the most unequal odds.
     primitive: The name of the function that makes this choice, or `coin`.
     others: The lines of all other choices.
@@ -170,14 +170,14 @@ class Laws(NamedTuple):
 
     @property
     def epsilon(self) -> float:
-        """The largest absolute log-ratio of the two probabilities of an output, in nats; infinite
-        if some output is possible on only one input."""
+        """The largest absolute log-ratio of the two probabilities of an output, in nats. It is
+        infinite if some output is possible on only one input."""
         return epsilon(self.first, self.second)
 
 
 def laws_of(coupler: Coupler) -> Laws | None:
-    """Run every branch, and return the exact probability of each output on both inputs; None if the
-    output depends on other noise, or if there are no choices or too many branches."""
+    """Run every branch, and return the exact probability of each output on both inputs. Return None
+    if the output depends on other noise, or if there are no choices or too many branches."""
     if not any(coupler.run(which).recorder.draws for which in (0, 1)):
         return None
     steps: dict[Spot, tuple[Decision, tuple[Spot, ...]]] = {}
@@ -254,14 +254,14 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
 
 
 def epsilon(first: Any, second: Any) -> float:
-    """Return the largest absolute log-ratio, in nats, of the probabilities of an outcome."""
+    """Return the largest absolute log-ratio, in nats, of two probabilities of the same outcome."""
     with np.errstate(all="ignore"):
         ratios = np.abs(np.log(np.asarray(first)) - np.log(np.asarray(second)))
     return float(np.max(np.nan_to_num(ratios, nan=0.0, posinf=math.inf), initial=0.0))
 
 
 def _number_of_branches(branch: Sequence[Decision]) -> float:
-    """Return a lower bound on the number of combinations of outcomes of random choices."""
+    """Return a lower bound on the number of branches."""
     return math.prod(1 / max(chance for _, chance in decision.outcomes) for decision in branch)
 
 
@@ -311,8 +311,8 @@ _MAX_SINGLE_CHANGES, _FIRST_CHANGES = 64, 16
 
 
 class Absorbed(NamedTuple):
-    """The choice that explains why the outputs of a pair of runs differ: if it has its other
-    outcome in the second run, both outputs are equal.
+    """The choice that explains why the outputs of a pair of runs differ. If this choice has its
+    other outcome in the second run, both outputs are equal.
 
     cost: The largest log-ratio, in nats, of the probabilities of an output on the two inputs; None
         if the output may depend on several choices.
@@ -325,8 +325,8 @@ class Absorbed(NamedTuple):
 
 
 class Flips:
-    """Searches for the choice that explains why the outputs of two runs differ. Choices that
-    explained an earlier pair are tried first."""
+    """Searches for the choice that explains why the outputs of two runs differ. It first tries the
+    choices that explained an earlier pair."""
 
     def __init__(self) -> None:
         self._known: dict[Entry, None] = {}
@@ -336,7 +336,7 @@ class Flips:
         self._single: dict[str, Entry | None] = {}
 
     def absorbed(self, coupler: Coupler, first: Run, second: Run) -> Absorbed | None:
-        """Return the choice that explains why the outputs differ, if one of those tried does."""
+        """Return the choice that explains why the outputs differ; None if no tried choice does."""
 
         def flipped(flips: Iterable[Flip]) -> Run:
             return coupler.run(1, {entry: value for entry, value, _ in flips}, reference=first)
@@ -375,7 +375,7 @@ class Flips:
         yield from every[:_FIRST_CHANGES]
 
     def _cost(self, coupler: Coupler, first: Run, second: Run) -> float | None:
-        """Return the log-ratio of the choice that alone decides an entry; None if none does."""
+        """Return the cost in nats if a single choice decides an entry of the output, else None."""
         every = {decision.entry: decision for decision in decisions(first.recorder) or ()}
         name = next(iter(_differing(first, second)), None)
         if name is None or len({decision.spot for decision in every.values()}) != 1:
@@ -388,7 +388,7 @@ class Flips:
 
 
 def _alone(coupler: Coupler, every: list[Decision], name: str, first: Run) -> Entry | None:
-    """Return the random choice that alone decides how an entry differs; None if none does."""
+    """Return the only choice that decides how an entry of the output differs; None if none does."""
 
     def gap(flipped: Iterable[Decision]) -> Any:
         outcomes = {decision.entry: decision.value for decision in every}
@@ -426,7 +426,7 @@ def _differing(first: Run, second: Run) -> Iterator[str]:
 
 
 def _flipped(decision: Decision) -> Any:
-    """Return the most likely outcome that a random choice did not have, if it has another one."""
+    """Return the most likely of the other outcomes that a choice could have had, if any."""
     outcomes = [
         outcome for outcome in decision.outcomes if outcome[0] != decision.value and outcome[1] > 0
     ]
@@ -434,7 +434,7 @@ def _flipped(decision: Decision) -> Any:
 
 
 def _alternatives(second: Run) -> Iterator[Flip]:
-    """Yield (entry, outcome, function) for each possible outcome that did not occur in a run."""
+    """Yield (entry, outcome, function) for each outcome of a choice that did not occur in a run."""
     for choice in second.recorder.choices:
         chances = np.ravel(choice.probability).tolist()
         for index, value in enumerate(np.ravel(choice.values).tolist()):

@@ -30,9 +30,8 @@ _PICKING = ("choice", "sample", "permutation", "integers", "binomial")
 
 
 def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[tuple[Use, Use]]:
-    """Return pairs of counterparts: (use in the first run, use in the second run). Counterparts are
-    the n-th executions of the same spot, unless `alignment`, as `alignment_of` returns it, names
-    others."""
+    """Return pairs of counterparts: (use in the first run, use in the second run). The n-th
+    executions of a spot in both runs are counterparts, unless `alignment` names others."""
     pairs = []
     for second_use in second.uses:
         kind, spot, number = second_use.moment
@@ -49,12 +48,12 @@ def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
 
 
 def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
-    """Match the events of two runs at each spot where the n-th events may be no counterparts.
-    Return a mapping from (kind of the event, spot) to a list that has, for each event of the second
-    run, the index of its counterpart in the first run, or None.
+    """Return the alignment of two runs: which events are counterparts, at each spot where the n-th
+    events of both runs may be none. It maps (kind of the event, spot) to a list that has, for each
+    event of the second run, the index of its counterpart in the first run, or None.
 
-    Counterparts have the same callers, and the same iteration of each loop that has equally many
-    iterations in both runs.
+    Counterparts have the same callers. They are also in the same iteration of each loop that has
+    equally many iterations in both runs.
     """
     first_moments, second_moments = _moments(first.recorder), _moments(second.recorder)
     alignment = {}
@@ -96,7 +95,7 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
 def _is_one_sum(
     first: Run, second: Run, first_moments: list[Moment], second_moments: list[Moment]
 ) -> bool:
-    """Return whether all additions of each run add to one sum, which started as noise."""
+    """Return whether all additions of each run add to one sum, which began as noise."""
     return all(
         len({tuple(np.ravel(use.ids).tolist()) for use in _at(run, moments)}) == 1
         for run, moments in ((first, first_moments), (second, second_moments))
@@ -104,7 +103,7 @@ def _is_one_sum(
 
 
 class Paths:
-    """Finds the callers and the iterations of loops in which events of two runs happen."""
+    """Finds the callers of the events of two runs, and the loop iterations in which they happen."""
 
     def __init__(self, first: Run, second: Run) -> None:
         self._counts = [Counter(run.lines) for run in (first, second)]
@@ -118,7 +117,7 @@ class Paths:
         return (callers, *((header, at.get(header, 0)) for header in headers))
 
     def _headers(self, spot: Spot) -> list[Line]:
-        """Return the first lines of the loops around an instruction that are even in both runs."""
+        """Return the first lines of the loops around a spot that have equally many iterations."""
         if spot not in self._known:
             location = place_of(spot)
             self._known[spot] = [
@@ -133,7 +132,7 @@ class Paths:
 
 
 def _iterations(run: Run) -> dict[int, dict[Line, int]]:
-    """Return the iteration of each loop, after each number of lines at which an event happens."""
+    """Return, by the number of lines executed before an event, the iteration of each loop then."""
     wanted = set(run.recorder.positions.values())
     # Maps the first line of each loop to the first lines of the loops inside it.
     inner = {
@@ -156,7 +155,7 @@ def _iterations(run: Run) -> dict[int, dict[Line, int]]:
 
 
 def _moments(recorder: Recorder) -> dict[Any, list[Moment]]:
-    """Return the moments of a run, by (kind, instruction)."""
+    """Return the moments of a run, by (kind, spot)."""
     moments: dict[Any, list[Moment]] = {}
     for moment in recorder.by_moment:
         moments.setdefault(moment[:2], []).append(moment)
@@ -179,7 +178,7 @@ def compare(
     constants: Collection[str] = (),
     lost: Collection[Moment] = (),
 ) -> RunDifferences:
-    """Return the differences between two runs, the second of which repeats the noisy values of the
+    """Return the differences between two runs. The second run repeats the noisy values of the
     first.
 
     alignment: As `alignment_of` returns it.
@@ -225,8 +224,8 @@ def compare(
 
 
 def are_picked(recorder: Recorder, besides: Collection[Moment] = ()) -> bool:
-    """Return whether a run draws from a discrete distribution that may pick records of the dataset,
-    such as `choice`. The draws `besides` are known to pick none."""
+    """Return whether a run draws from a discrete distribution, such as `choice`, that may pick
+    records of the dataset. The draws `besides` are known to pick none."""
     every = (draw for draw in recorder.draws if draw.law in _PICKING)
     return any(draw.moment not in besides for draw in every)
 
@@ -277,7 +276,7 @@ def _chosen(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
 
 
 def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
-    """Return the entries that differ, by name, as (text in the first run, in the second run)."""
+    """Return the parts that differ, by name, as (text in the first run, text in the second run)."""
     texts = {}
     for name in {**first.parts, **second.parts}:
         first_value, second_value = (run.parts.get(name, MissingEntry) for run in (first, second))
@@ -443,7 +442,7 @@ def _unit(use: Use, root: Use) -> Any:
 
 
 def _distances(first: Any, second: Any) -> Any:
-    """Return |first - second|: 0 for two NaNs, infinity for others that are not finite."""
+    """Return |first - second|: 0 for two NaNs, infinity for other numbers that are not finite."""
     with np.errstate(all="ignore"):
         distances = np.abs(first - second)
     is_same = (first == second) | (np.isnan(first) & np.isnan(second))
@@ -460,8 +459,8 @@ _ROUNDING_OF_OUTPUT = 0.002
 
 
 def are_released(run: Run, use: Use) -> Any:
-    """Return a Boolean array that says of each noisy value of a use whether the output contains it
-    up to slight rounding, or contains the noisy value of an earlier use of the same noise."""
+    """Return, for each noisy value of a use, whether the output contains it, up to slight rounding.
+    It also counts if the output contains the noisy value of an earlier use of the same noise."""
     recorder, numbers = run.recorder, _numbers(run)
     is_released = np.zeros(np.size(use.value), dtype=bool)
     at: Use | None = use
@@ -475,9 +474,9 @@ def are_released(run: Run, use: Use) -> Any:
 
 
 def significant(run: Run) -> set[int]:
-    """Return the `id` of each use that must be compared with another run. In a chain, in which each
-    use takes the noisy value of the use before, these are the last use, and each earlier use whose
-    noisy value the output contains."""
+    """Return the `id` of each use that must be compared with another run. In a chain, each use
+    takes the noisy value of the use before. Of a chain, the last use is needed, and each earlier
+    use whose noisy value the output contains."""
     uses, numbers = run.recorder.uses, _numbers(run)
     gone_on = {use.previous for use in uses if use.previous is not None} | run.recorder.joined
     among = {
@@ -513,7 +512,7 @@ def _are_same(
     second: Recorder,
     counterparts: dict[Moment, Any],
 ) -> bool:
-    """Return whether two runs draw the noise of two operations in counterparts."""
+    """Return whether the noise of two uses comes from draws that are counterparts."""
     if np.shape(first_use.ids) != np.shape(second_use.ids) or not np.size(first_use.ids):
         return False
     first_draw, second_draw = (
@@ -524,8 +523,8 @@ def _are_same(
 
 
 def rescaled(first: Run, second: Run, alignment: dict[Any, Any]) -> Iterator[Spot]:
-    """Yield the spots of noise without operand that is in the output of the first run, and has
-    another scale in the second run."""
+    """Yield the spots of noise without operand whose scale differs between the two runs. The noise
+    is in the output of the first run."""
     numbers = _numbers(first)
     first_recorder, second_recorder = (run.recorder for run in (first, second))
     counterparts = _counterparts(second_recorder, alignment)
@@ -550,8 +549,8 @@ def rescaled(first: Run, second: Run, alignment: dict[Any, Any]) -> Iterator[Spo
 
 
 def may_be_constant(run: Run) -> bool:
-    """Return whether a number in the output that is taken for a noisy value may be a constant, such
-    as the end of a bin: it equals a whole number, to which the run adds further noise."""
+    """Return whether a number in the output that looks like a noisy value may be a constant, such
+    as the end of a bin. It may if it is a whole number to which the run adds further noise."""
     uses = run.recorder.uses
     values = [uses[use.previous].value for use in uses if use.previous is not None]
     integers = [value for value in values if np.array_equal(value, np.round(value))]
@@ -566,7 +565,7 @@ def _numbers(run: Run) -> Any:
 
 
 def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
-    """Return which values differ by at most the tolerance from an entry of sorted `numbers`."""
+    """Return which values differ by at most the tolerance from some entry of sorted `numbers`."""
     array = np.asarray(values, dtype=float)
     if not len(numbers):
         return np.zeros(array.shape, dtype=bool)
@@ -597,11 +596,11 @@ def twice(
     run: Run, pairs: list[tuple[Use, Use]], delta: float = 0.0
 ) -> list[tuple[Place, Place, Place]]:
     """Find noise with two uses whose operands change by different amounts from run to run. The
-    noise cancels in the difference of the two noisy values, which shows data without noise. Return
-    a list of (line of the draw, line of one use, line of the other use).
+    noise cancels in the difference of the two noisy values, so this difference shows data without
+    noise. Return a list of (line of the draw, line of one use, line of the other use).
 
     pairs: As `matched` returns them.
-    delta: A comparison of noise with a bound, as in `max(noise, -20)`, shows nothing if the noise
+    delta: Noise that is compared with a bound, as in `max(noise, -20)`, does not count if it
         exceeds the bound with at most this probability.
     """
     first = run.recorder
@@ -638,7 +637,7 @@ def twice(
 
 
 def _indexed_changes(first: Recorder, pairs: list[tuple[Use, Use]]) -> list[tuple[int, Any, Any]]:
-    """Return (index, changes, ids) for each pair of uses whose operands have equal shapes."""
+    """Return (index, changes, ids) for each pair of uses with operands of equal shape."""
     every = [
         (index, first_use, needed_changes(first_use, second_use))
         for index, (first_use, second_use) in enumerate(pairs)
@@ -651,7 +650,7 @@ def _indexed_changes(first: Recorder, pairs: list[tuple[Use, Use]]) -> list[tupl
 
 
 def _is_far(first: Recorder, use: Use, ids: Any, changes: Any, delta: float) -> bool:
-    """Return whether noise exceeds the bound of a comparison with at most the probability δ."""
+    """Return whether noise exceeds the bound of a comparison with a probability of at most δ."""
     # The bound allows for the changes of the noise that other uses need.
     laws = {first.pieces.laws[number] for number in ids.tolist()}
     if use.kind != "compare" or len(laws) != 1 or not laws <= _TAILS.keys():
@@ -681,8 +680,9 @@ def _shows_both(run: Run, earlier: Use, later: Use) -> bool:
 
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
-    """Yield the spots at which the program combines a noisy value with data a second time: the
-    shift is not the same as at the previous use of the same noise. `matched` returns the pairs."""
+    """Yield the spots at which the program combines a noisy value with data a second time. There,
+    the shift differs from that at the previous use of the same noise. `pairs` is as `matched`
+    returns it."""
     for first_use, second_use in pairs:
         if first_use.previous is None or second_use.previous is None:
             continue
@@ -704,9 +704,9 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
 
 
 def needed_changes(first_use: Use, second_use: Use) -> Any:
-    """Return by how much the noise must change from the first use to the second for an equal noisy
-    value: (first operand - second operand) / factor. Infinite and undefined results are replaced by
-    0. Return None if the operands have different shapes."""
+    """Return by how much the noise must change from the first use to the second so that the noisy
+    values are equal: (first operand - second operand) / factor. Infinite and undefined results are
+    replaced by 0. Return None if the operands have different shapes."""
     if np.shape(first_use.operand) != np.shape(second_use.operand):
         return None
     with np.errstate(all="ignore"):
@@ -716,8 +716,8 @@ def needed_changes(first_use: Use, second_use: Use) -> Any:
 
 
 def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
-    """Return the point at which two runs take different paths through the code; None if the paths
-    are equal.
+    """Return the point at which two runs take different paths through the code. Return None if the
+    paths are equal.
 
     If only one run executes some lines, it is the point before the last group of successive such
     lines. If both runs execute the same lines, it is the first point at which their order differs.

@@ -1,5 +1,5 @@
-"""Compute the joint cost of noisy values that share normal noise, such as the weights after each
-step of a training, which contain the noise of all earlier steps.
+"""Compute the joint cost of noisy values that share normal noise. An example are the weights after
+each step of a training, which contain the noise of all earlier steps.
 
 The noisy values of a run are linear in its drawn numbers: value = operand + Σ factor × drawn
 number. So they have a joint normal distribution. The Gram-Schmidt process splits each value into a
@@ -61,9 +61,9 @@ def with_joint_costs(
     pairs: Sequence[tuple[Use, Use]],
     hidden: Sequence[Hidden],
 ) -> tuple[list[Hidden], list[tuple[Place, Place, Place]]]:
-    """Return (hidden, twice): `hidden`, as `comparing.hidden` returns it for each pair of
-    additions, with its field `joint`, and (line of the draw, line of one addition, line of another
-    addition) for changes that the output shows without noise."""
+    """Return `hidden` with its field `joint`, and the changes that the output shows without noise,
+    each as (line of the draw, line of one addition, line of another addition). `hidden` has the
+    noise of each pair of additions, as `comparing.hidden` returns it."""
     first = recorders[0]
     joint = [[math.nan] * len(noise.pieces) for noise in hidden]
     twice: list[tuple[Place, Place, Place]] = []
@@ -91,7 +91,7 @@ def _values(
     pairs: Sequence[tuple[Use, Use]],
     hidden: Sequence[Hidden],
 ) -> Iterator[_Value]:
-    """Yield the values with equal normal noise, if the first run adds or repeats drawn numbers."""
+    """Yield the values with equal normal noise, if the first run has sums or repeated numbers."""
     pieces = recorders[0].pieces
     if not (pieces.parts or pieces.repeated):
         return

@@ -1,8 +1,8 @@
 """Run a mechanism on d1 and on d2 with the same noisy values, and explain how the outputs differ.
 
-This is done for several seeds, with d1 first and with d2 first. If the records of a pair explain
-the difference neither by a shift nor by a choice, further runs with other noise examine it.
-`written` and `read` send the results from one process to another.
+This is done for several seeds, with d1 first and with d2 first. If neither a shift nor a choice
+explains the difference of a pair, further runs with other noise examine it. `written` and `read`
+send the results from one process to another.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Runs(NamedTuple):
     keeps_state: Whether a second run on d1 with the same noise differs from the first run.
     constant_seeds: (line, function, seed) for each generator that gets the same seed in every run.
     not_understood: (line, function) for each draw with an unknown law.
-    uncalled: The names of the primitives declared by the user that no run on d1 called.
+    uncalled: The names of the user's primitives that no run on d1 called.
     over: The reason why some runs were not made; None if all runs were made.
-    laws: The probability of each output on d1 and on d2, if a few coins are the only noise.
+    laws: The probability of each output on d1 and on d2, if a few choices are the only noise.
     selected: The values that only one input gives, for parts that noise selects but does not hide,
         such as the exact count of the winner of a noisy maximum.
     rare: The values that only one input gives, and only after an unlikely outcome of a choice.
@@ -86,8 +86,8 @@ class Runs(NamedTuple):
 
     @property
     def filled(self) -> list[Place]:
-        """The lines of noise that fills memory in place, such as the first weights of a model, and
-        reaches the output by a way that is not followed."""
+        """The lines of noise that fills memory in place, such as the first weights of a model. This
+        noise reaches the output by a way that the trace does not follow."""
         unused = (draw for pair in self.coupled[:1] for draw in pair.comparison.unused)
         return [location for location, _, is_fill in unused if is_fill]
 
@@ -96,8 +96,8 @@ class Runs(NamedTuple):
 @rarely_collecting()
 def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = None) -> Runs:
     """Run a mechanism on two inputs with the same noise, and return all pairs of runs. Each seed
-    gives a pair that begins with d1, and one that begins with d2. `begun` is the first run on d1,
-    with seed 0, if it was made already."""
+    gives two pairs: one begins with d1, the other with d2. `begun` is the first run on d1, with
+    seed 0, if it was made already."""
     coupled: list[Coupled] = []
     every: list[Run] = []
     pairs = _Pairs(Coupler(subject, (d1, d2)))
@@ -145,8 +145,8 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
 
 
 def beginning(subject: Subject, dataset: Any) -> Run:
-    """Return the first run on a dataset, with seed 0. If it imports modules, return a second run:
-    the random functions of these modules are recorded only from then on."""
+    """Return the first run on a dataset, with seed 0. If this run imports modules, return a second
+    run, since only this one records the random functions of these modules."""
     modules = len(sys.modules)
     first = run(subject, dataset, 0)
     return first if len(sys.modules) == modules else run(subject, dataset, 0)
@@ -157,9 +157,10 @@ class _Pairs:
 
     A program may combine a noisy value with the data a second time, such as in a sum of squares
     around a noisy mean. The noise of the value then seems to hide the data in this second use, too.
-    To check this, an *adaptive* pair is run with the value *severed* from its noise: a plain number
-    in its place. If its outputs are equal, other noise hides the data in the second use, and the
-    adaptive pairs replace the first pairs. Otherwise the adaptive pairs are dropped.
+    To check this, an *adaptive* pair is run, in which the value is *severed* from its noise: a
+    plain number takes its place. If the outputs of the adaptive pairs are equal, other noise hides
+    the data in the second use, and the adaptive pairs replace the first pairs. Otherwise they are
+    dropped.
     """
 
     def __init__(self, coupler: Coupler) -> None:
@@ -230,7 +231,7 @@ class _Pairs:
         return self._adaptive if self._severed and not self._is_refuted else None
 
     def add_adaptive(self, coupler: Coupler, pair: Coupled) -> None:
-        """Add a pair, run again with severed values once the same noise hides two changes."""
+        """Run a pair again with severed values, if the same noise hides two changes of the data."""
         if self._is_refuted:
             return
         comparison = pair.comparison
@@ -260,7 +261,7 @@ class _Pairs:
 
 
 def _with_effects(comparison: RunDifferences, effects: Effects, first: Run) -> RunDifferences:
-    """Return the comparison with `Effects.hidden`, and without the choices of their signs."""
+    """Return the comparison with the noise in `effects`, and without the choices of its sign."""
     # An inverse distribution function may compare a uniform number with a threshold, such as 1/2,
     # which looks like a random choice of the program.
     ids = {piece for noise in effects.hidden for piece in noise.pieces}
@@ -279,7 +280,7 @@ def _with_effects(comparison: RunDifferences, effects: Effects, first: Run) -> R
 def _on_branches(
     pairs: _Pairs, coupled: list[Coupled], every: list[Run]
 ) -> tuple[list[Coupled], list[OnRareBranch]]:
-    """Return the pairs with values of likely branches, and the values of rarer branches."""
+    """Return the pairs that show values on likely branches, and the values on rarer branches."""
     if not every or any(pair.bare or pair.noised or pair.absorbed for pair in coupled):
         return [], []
 
@@ -297,7 +298,7 @@ def _uncalled(firsts: list[Run]) -> list[str]:
 
 
 def _is_repeated(use: Use, again: Recorder) -> bool:
-    """Return whether two runs on the same input add noise to the same number at a use."""
+    """Return whether a use adds noise to the same number in two runs on the same input."""
     repeated = again.by_moment.get(use.moment)
     if not isinstance(repeated, Use) or np.shape(repeated.operand) != np.shape(use.operand):
         return False

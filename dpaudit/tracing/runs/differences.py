@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 class Hidden(NamedTuple):
     """A use of noise in both runs of a pair. For an array of noise, the lists have one entry for
-    each number of the array; pairs are (first run, second run).
+    each number of the array. Pairs are (first run, second run).
 
     draw, added: The line that draws the noise, and the line that uses it.
     kind: `add`, `compare`, or `effect` for a uniform number whose noise the trace knows only by its
@@ -20,8 +20,8 @@ class Hidden(NamedTuple):
     primitive: The name of the primitive, or "" if it is unknown.
     operands: The operands as text.
     shifts: The distances between the operands of the two runs.
-    scales: The scales of the noise: before the program multiplied the noisy value, or in the output
-        if they differ.
+    scales: The scales of the noise, before the program multiplied the noisy value. If these differ
+        between the runs, the scales in the output.
     released: Whether the output contains the noisy value.
     pieces: The ids of the pieces in the first run.
     parameters: The arguments of the primitive by name.
@@ -76,8 +76,8 @@ class ControlFlow(NamedTuple):
     """The point at which two runs take different paths through the code.
 
     place: The last line that both runs execute before their paths differ.
-    next_lines: The line that the first run, and the line that the second run, executes next; None
-        for a run that ends there.
+    next_lines: The lines that the first and the second run execute next; None for a run that ends
+        at `place`.
     """
 
     place: Place
@@ -99,11 +99,11 @@ class RunDifferences(NamedTuple):
     unused: (line, function, whether it fills memory in place) for each draw without a use.
     errors: The exceptions of the two runs as (type, message, line), or None.
     ends: The last line that each run executed in the function in which it began; None if unknown.
-    picks: Whether the mechanism may pick records at random: it makes some choice.
+    picks: Whether the mechanism makes some choice, so that it may pick records at random.
     picks_items: Whether a function that permutes or picks items is called; coins do not count.
     ranges: Whether some uniform number is drawn from different ranges in the two runs.
     alone: (line of the draw, line of the addition, part) for noise that hides a change of a
-        released value, and that the part shows without this value.
+        released value, although the part shows this noise without the value.
     """
 
     hidden: list[Hidden]
@@ -150,8 +150,9 @@ class Coupled(NamedTuple):
     together: Maps two parts to their values in the first and second run, as text. Noise may select
         a part that differs, and the other part may show what it selected.
     decided: Set if some function draws more often on one input than on the other, whatever the
-        noise: (number of runs on one input whose output is impossible on the other input, since it
-        is outside the range of the uniform number that is the output there; number of runs).
+        noise: (number of runs on one input whose output is impossible on the other input, number of
+        runs). An output is impossible if it is outside the range of the uniform number that is the
+        output there.
     """
 
     forward: bool

@@ -70,9 +70,8 @@ _MIN_CHANGE_SPACINGS = 1e6
 class Effects(NamedTuple):
     """The uniform numbers that hide the differences between the outputs of two runs.
 
-    hidden: One such number for each part that differs; empty if some part has no such number.
-    decisions: The choices, such as the sign of the noise, that are included in the costs in
-        `hidden`.
+    hidden: One such number for each part that differs. It is empty if some part has no such number.
+    decisions: The choices, such as the sign of the noise, that the costs in `hidden` include.
     """
 
     hidden: list[Hidden]
@@ -80,9 +79,9 @@ class Effects(NamedTuple):
 
 
 def by_effect(coupler: Coupler, first: Run, second: Run) -> Effects:
-    """Find, for each part that differs between two runs, the one uniform number that can explain
-    the difference: the part depends on no other uniform number, and with another value of it the
-    second input gives the part of the first run. The part may also depend on choices."""
+    """Find, for each part that differs between two runs, a uniform number that explains the
+    difference. The part must depend on no other uniform number, but may depend on choices. With
+    another value of this number, the second input must give the part of the first run."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     entries = [run.parts.get(name) for name in names for run in (first, second)]
     pieces = list(islice(_pieces(second), _MAX_PIECES + 1))
@@ -176,7 +175,7 @@ class _ChoiceOdds(NamedTuple):
 
 
 def _decisions(recorder: Recorder) -> list[_ChoiceOdds]:
-    """Return the coins and choices of a run; an empty list if there are too many."""
+    """Return the choices of a run; an empty list if there are too many."""
     decisions: list[_ChoiceOdds] = []
     for coin in recorder.choices:
         every = (np.ravel(column).tolist() for column in (coin.values, coin.probability, coin.ids))
@@ -196,7 +195,7 @@ def _decisions(recorder: Recorder) -> list[_ChoiceOdds]:
 def _held(
     decisions: list[_ChoiceOdds], piece: _DrawnNumber, recorder: Recorder
 ) -> dict[Entry, Any]:
-    """Return the outcomes, as they are, of the comparisons of a drawn number."""
+    """Return the outcomes that the comparisons of a drawn number have in the run."""
     number = piece.draw.first + piece.position
     return {
         decision.entry: decision.value
@@ -206,7 +205,7 @@ def _held(
 
 
 def _ways(decisions: list[_ChoiceOdds]) -> list[tuple[dict[Entry, Any], float]]:
-    """Return (outcomes, probability) of each combination, or the present one if there are many."""
+    """Return (outcomes, probability) of each branch; if there are many, of the present one only."""
     count = math.prod(len(decision.outcomes) for decision in decisions)
     present = {decision.entry: decision.value for decision in decisions}
     if not decisions or count > _MAX_WAYS:
@@ -227,7 +226,7 @@ def _density(
     ways: list[tuple[dict[Entry, Any], float]],
     which: int,
 ) -> _Slope | None:
-    """Return the density of the wanted entry on an input; None if it is not precise."""
+    """Return the density of the wanted part on an input; None if it is not precise."""
     total, error = 0.0, 0.0
     for search, number, (_, chance) in zip(wanted, numbers, ways):
         if number is None:
@@ -249,14 +248,14 @@ _CONFIRMING_SEED, _CONFIRMING_RUNS = 3_000, 24
 
 
 def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place, Place, str], ...]:
-    """Find noise that hides a change of a released value, and on which another part depends, too:
-    both together show the value without noise. Return (line of the draw, line of the addition,
-    part) for the first such noise.
+    """Find noise that hides a change of a released value, and on which another part depends, too.
+    Both together show the value without noise. Return (line of the draw, line of the addition,
+    part) for the first such noise, in a tuple, which is empty if there is none.
 
-    An equal noisy value for the second input needs other noise, by the change of the value. A run
-    that has this noise, and repeats the noisy values, gives another value of a part that depends on
-    the noise in another way. The part depends on this noise alone if new values of all other noise
-    leave it unchanged.
+    For the second input, an equal noisy value needs other noise, which differs by the change of the
+    value. A run that has this noise, and repeats the noisy values, gives another value of a part
+    that depends on the noise in another way. The part depends on this noise alone if new values of
+    all other noise leave it unchanged.
     """
     noisy = {number for use in first.recorder.uses for number in np.ravel(use.value).tolist()}
     every = [
@@ -285,8 +284,8 @@ def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place,
 
 
 def lost_fills(coupler: Coupler, first: Run) -> frozenset[Moment]:
-    """Return the draws of the first run that fill memory in place and do not reach the output, such
-    as first weights that a program overwrites."""
+    """Return the draws of the first run that fill memory in place and do not reach the output. An
+    example are first weights that a program overwrites."""
     fills: dict[Spot, dict[Entry, float]] = {}
     unused = {draw.moment for draw in unused_draws(first.recorder) if draw.is_fill}
     for piece in _pieces(first) if unused else ():
@@ -308,7 +307,7 @@ def _drawn(run: Run) -> list[Moment]:
 
 
 def _moved(coupler: Coupler, first: Run, second: Run) -> dict[Spot, tuple[dict[Entry, Any], ...]]:
-    """Return (values, values that hide the change) of released noise, by instruction."""
+    """Return, by spot, the values of released noise, and the values that hide the change."""
     recorder, outputs = first.recorder, {*first.parts.values()}
     # Other noise, added later, may be small beside this noise. It still hides the value, unless the
     # output contains the value exactly.
@@ -371,7 +370,7 @@ def _at(
 def _hidden(
     first: Run, second: Run, name: str, piece: _DrawnNumber, densities: Sequence[_Slope | None]
 ) -> Hidden:
-    """Return the record of a uniform number that hides the difference of one entry."""
+    """Return the record of a uniform number that hides the difference of a part."""
     draw = piece.draw
     cost = None
     first_density, second_density = densities
@@ -430,7 +429,7 @@ class _Wanted(NamedTuple):
     ends: tuple[float, float]
 
     def solution(self, which: int = 1) -> float | None:
-        """Return the uniform number that gives the wanted entry, if the search finds it."""
+        """Return the uniform number that gives the wanted part; None if the search finds none."""
         # It finds none if no two neighbouring points of the grid `_DISTANCES` enclose the number,
         # or if a jump of the output is there instead.
         for end in (0, 1):
@@ -448,7 +447,7 @@ class _Wanted(NamedTuple):
         return None
 
     def is_reached(self, number: float, which: int = 1, run: Run | None = None) -> bool:
-        """Return whether the uniform number `number` gives the wanted entry on an input."""
+        """Return whether a run on an input with this uniform number gives the wanted part."""
         # Near an end of the range, floats may be too far apart to give the entry exactly. Then it
         # may differ by at most 1 % (`_MISSED_SHARE`) of the difference that the noise hides.
         value = _part(run or self.at(number, which), self.name)
@@ -458,7 +457,7 @@ class _Wanted(NamedTuple):
         return _spacings(number, self.ends) < _COARSE_SPACINGS and missed <= _MISSED_SHARE * hidden
 
     def slope(self, number: float, which: int) -> _Slope | None:
-        """Return the derivative of the entry at a uniform number; None if 0 or not precise."""
+        """Return the derivative of the part by the uniform number; None if 0 or not precise."""
         spacings = _spacings(number, self.ends)
         share = max(_STEP_SHARE, _MIN_STEP_SPACINGS / max(spacings, 1.0))
         if share > _MAX_STEP_SHARE:
@@ -522,11 +521,11 @@ _END_SHARE = 1e-6
 
 
 def by_range(coupler: Coupler, comparison: RunDifferences, first: Run) -> RunDifferences:
-    """Return the comparison of two runs with corrected values of `released` for uniform noise.
+    """Return the comparison of two runs with `released` corrected for uniform noise.
 
     One run may contain a noisy value by chance, although the program computes, say, the sum modulo
     another number. So each uniform number is set near the lower and near the upper end of its
-    range, in runs on both inputs. `released` stays true only if all four outputs contain the noisy
+    range, in runs on both inputs. `released` stays True only if all four outputs contain the noisy
     value.
     """
     hidden = [
@@ -562,7 +561,7 @@ def _is_at_its_ends(coupler: Coupler, noise: Hidden, first: Run) -> bool:
 
 
 def _shown(run: Run, entry: Entry) -> set[Spot]:
-    """Return the instructions that use a drawn number, and whose noisy value is in the output."""
+    """Return the spots that use a drawn number and whose noisy value the output contains."""
     draw = run.recorder.by_moment.get(entry[0])
     if draw is None:
         return set()
@@ -600,12 +599,13 @@ def is_decided(
     rare: Callable[[int], Sequence[Run] | None],
     valued: Callable[[Run], Any],
 ) -> bool:
-    """Return whether a value that is constant in the runs of an input may depend on noise: in runs
-    with rare noise, each input gives a value that the other input gave, or there are too many such
-    runs to make them.
+    """Return whether a value that is constant in the runs of an input may depend on noise. It may
+    if, in runs with rare noise, each input gives a value that the other input gave, or if such runs
+    are too many to make.
 
     runs: The earlier runs on d1 and on d2.
     rare: Maps the index of an input to the runs that `rare_runs` returns.
+    valued: Returns the value in a run.
     """
     for which in (0, 1):
         wanted = [valued(run) for run in runs[1 - which]]
@@ -618,9 +618,9 @@ def is_decided(
 
 
 def rare_runs(coupler: Coupler, which: int, first: Run) -> list[Run] | None:
-    """Return further runs on an input, in which noise has values that it rarely has; None if this
-    needs too many runs. Either one choice or all choices have another outcome; or numbers that are
-    compared are set to the quantiles for 10⁻⁴ or 1 - 10⁻⁴ of their distributions.
+    """Return further runs on an input, in which noise has values that it rarely has. Either one
+    choice or all choices have another outcome, or numbers that are compared are set to the
+    quantiles for 10⁻⁴ or 1 - 10⁻⁴ of their distributions. Return None if this needs too many runs.
 
     first: A run on this input with the seed of the coupler.
     """
@@ -637,7 +637,7 @@ def _alike(first: Any, second: Any) -> bool:
 
 
 def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
-    """Yield settings with the rare quantiles of compared numbers, alone and then together."""
+    """Yield settings in which one compared number, or all of them, have rare quantiles."""
     pieces = list(islice(_compared(recorder), _MAX_DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
@@ -646,7 +646,7 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
 
 
 def _other_outcomes(recorder: Recorder) -> Iterator[dict[Entry, Any]]:
-    """Yield settings that give one random choice of a run another outcome."""
+    """Yield settings in which one choice of a run has another outcome."""
     for coin in recorder.choices:
         chances = np.ravel(coin.probability).tolist()
         for index, value in enumerate(np.ravel(coin.values).tolist()):

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 class Moments:
-    """Gives each event of a run a moment, by which it can be found in a second run. `check` is
-    called at each event, and raises TooLong to end the run."""
+    """Gives each event of a run its moment, by which the event can be found in a second run.
+    `check` is called at each event. It may raise TooLong to end the run."""
 
     def __init__(self, followed: Followed, check: Callable[[], None]) -> None:
         self._followed, self._check = followed, check
@@ -47,17 +47,17 @@ class Moments:
         self.positions: dict[Moment, int] = {}
 
     def spot(self) -> Spot:
-        """Return the spot that now draws or uses noise; `Followed.home` if no code of the user is
-        running. Only methods of the recorder may call this, since it skips two frames of the call
-        stack."""
+        """Return the spot that now draws or uses noise. If no code of the user is running, return
+        `Followed.home`. Only methods of the recorder may call this, since it skips two frames of
+        the call stack."""
         self._check()
         frame = own_frame(sys._getframe(2), self._followed)
         self._frame = frame
         return self._followed.home if frame is None else self._followed.spot(frame)
 
     def callers(self, spot: Spot) -> tuple[Spot, ...]:
-        """Return the callers of the function that contains `spot`, the spot of the latest event.
-        The result is cached for each spot and caller."""
+        """Return the callers of the function that contains `spot`, which is the spot of the latest
+        event. The result is cached by spot and caller."""
         caller = None if self._frame is None else self._frame.f_back
         key = (spot,) if caller is None else (spot, id(caller.f_code), caller.f_lasti)
         known = self._known_callers.get(key)
@@ -76,8 +76,8 @@ class Moments:
 
 
 class Recorder:
-    """Records the noise of one run. Its methods are called by the replacements of primitives, and
-    by the numbers that remember their noise.
+    """Records the noise of one run. The replacements of primitives call its methods, and so do the
+    numbers that remember their noise.
 
     repetition: The values of another run that this run repeats; None for a run with new noise.
     check: Called at each event; raises TooLong to end the run.
@@ -122,13 +122,13 @@ class Recorder:
 
     @property
     def itself(self) -> Recorder:
-        """The recorder itself, for functions that have only a proxy for the current one."""
+        """The recorder itself. Functions that have only a proxy for it get it by this property."""
         return self
 
     @property
     def is_inside(self) -> bool:
-        """Whether a draw that is made now is not recorded: it is a part of a call that is recorded
-        as a whole, the run has ended, or another thread makes it."""
+        """Whether a draw that is made now is not recorded. This is so within a call that is
+        recorded as a whole, after the end of the run, and in another thread."""
         return self._depth > 0 or not self.is_open or threading.get_ident() != self._thread
 
     def real(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
@@ -140,7 +140,7 @@ class Recorder:
             self._depth -= 1
 
     def follow(self, lines: Lines) -> None:
-        """Note at each event how many lines the run has executed."""
+        """From now on, note at each event how many lines the run has executed."""
         self._moments.lines = lines
 
     @property
@@ -205,7 +205,7 @@ class Recorder:
         scale: Any,
         parameters: Mapping[str, Any] | None,
     ) -> Any:
-        """Record a single float: the fast path of `drawn`, since a run may draw very many."""
+        """Record the draw of a single float, quickly, since a run may draw very many."""
         first = len(self.pieces.laws)
         if self._repetition is not None:
             value = self._repetition.noise(moment, value, first)
@@ -221,9 +221,10 @@ class Recorder:
         parameters: Mapping[str, Any] | None = None,
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> Any:
-        """Record a draw that picks items, and return their indexes as ordinary numbers: those of a
-        first run if this run repeats its choices, else `index`. `outcomes` has (index, probability)
-        for each item, if known. The other arguments are those of `drawn`."""
+        """Record a draw that picks items, and return the indexes of the items as ordinary numbers:
+        `index` or, if this run repeats the choices of a first run, the indexes in that run.
+        `outcomes` has (index, probability) for each item, if known. The other arguments are those
+        of `drawn`."""
         spot = self._moments.spot()
         moment = self._moments.next("draw", spot)
         if self._repetition is not None:
@@ -241,8 +242,8 @@ class Recorder:
         scale: Any = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Record the output of a library function that adds noise to its argument `operand` itself,
-        and return the output as an ordinary number. The other arguments are those of `drawn`."""
+        """Record the output of a library function that itself adds noise to its argument `operand`.
+        Return the output as an ordinary number. The other arguments are those of `drawn`."""
         spot = self._moments.spot()
         moment = self._moments.next("draw", spot)
         first, size = len(self.pieces.laws), max(1, int(np.size(operand)))
@@ -253,8 +254,8 @@ class Recorder:
 
     def opaque(self, primitive: str, value: Any, *, is_whole: bool = False) -> Any:
         """Record and return the output of a library function whose draws cannot be recorded, such
-        as compiled code. In a second run, return the output of the first run if it is a plain
-        value, such as a number or a list of texts, or if `is_whole` is set."""
+        as compiled code. A second run gets the output of the first run if this is a plain value,
+        such as a number or a list of texts, or if `is_whole` is set."""
         spot = self._moments.spot()
         moment = self._moments.next("draw", spot)
         if self._repetition is not None:
@@ -272,7 +273,8 @@ class Recorder:
 
     def arithmetic(self, name: str, left: Any, right: Any) -> Any:
         """Return the result of `add`, `sub`, `mul` or `truediv` for two numbers, at least one of
-        which remembers its noise. So does the result if the law of its noise is known."""
+        which remembers its noise. The result remembers its noise, too, if the law of the noise is
+        known."""
         natural = OPERATIONS[name](plain(left), plain(right))
         if not isinstance(natural, (int, float, np.number, np.ndarray)):
             return natural
@@ -329,8 +331,9 @@ class Recorder:
         return self._used(spot, noise, natural, "add")
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
-        """Return and record the result of `lt`, `le`, `gt` or `ge` for two numbers, at least one of
-        which remembers its noise. A uniform and an ordinary number make a coin."""
+        """Record and return the result of `lt`, `le`, `gt` or `ge` for two numbers, at least one of
+        which remembers its noise. The comparison of a uniform number with an ordinary one is a
+        coin."""
         a, b = carried(left), carried(right)
         left_value, right_value = plain(left), plain(right)
         natural = OPERATIONS[name](left_value, right_value)
@@ -394,7 +397,7 @@ class Recorder:
     def _tossed(
         self, spot: Spot, name: str, ids: Any, below: Any, natural: Any, *, is_turned: bool
     ) -> Any:
-        """Record coins, and return their outcomes: in a second run, those of the first run."""
+        """Record coins, and return their outcomes. A second run gets the outcomes of the first."""
         # `below` is the share of the uniform number's range below the threshold; `is_turned` says
         # that the number was multiplied by a negative factor before.
         if isinstance(natural, np.ndarray):  # a number may be compared with an array

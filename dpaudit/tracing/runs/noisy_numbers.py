@@ -1,5 +1,5 @@
-"""Define numbers that remember their noise: floats, integers and arrays, through sums, differences
-and multiplication by a constant. All other code sees them as plain numbers."""
+"""Define numbers that remember their noise: floats, integers and arrays. They remember it through
+sums, differences and multiplication by a constant. Other code sees them as plain numbers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _USUAL = frozenset((int, float, bool, type(None)))
 
 
 class Noise(NamedTuple):
-    """How a number, or each entry of an array, was computed: it is operand + factor × noise.
+    """How a number, or each entry of an array, was computed: as operand + factor × noise.
 
-    ids: The id of the piece of noise; an array for an array.
-    operand: None before the first addition.
+    ids: The id of the piece of noise; an array of ids for an array.
+    operand: The operand; None before the first addition.
     use: The index of the latest use of this noise in the records of the run; None before the first.
     """
 
@@ -42,12 +42,12 @@ class Noise(NamedTuple):
 
 
 def carried(value: Any) -> Carried | None:
-    """Return (recorder of the run, noise) for a value that remembers its noise, else None."""
+    """Return (recorder of the run, noise) if a value remembers its noise, else None."""
     return value._carried if isinstance(value, _TRACED) else None
 
 
 def plain(value: Any) -> Any:
-    """Return an ordinary number or array for one that remembers its noise, else the value."""
+    """Return a value as an ordinary number or array if it remembers its noise, else unchanged."""
     if type(value) in _USUAL:
         return value
     if isinstance(value, _SCALARS):
@@ -57,7 +57,7 @@ def plain(value: Any) -> Any:
 
 
 def bare(value: Any) -> Any:
-    """Return `plain` of a value, also inside nested lists and tuples."""
+    """Return a value with `plain` applied to it, also inside nested lists and tuples."""
     return type(value)(map(bare, value)) if type(value) in (list, tuple) else plain(value)
 
 
@@ -69,8 +69,8 @@ def _python_number(value: Any) -> Any:
 
 
 def traced(value: Any, recorder: Any, noise: Noise) -> Any:
-    """Return a copy of a number or array that remembers the given noise. A Boolean, or an integer
-    that needs more than 64 bits, is returned unchanged."""
+    """Return a copy of a number or array that remembers `noise`. A Boolean, and an integer that
+    needs more than 64 bits, are returned unchanged."""
     if type(value) is float:
         number = TracedFloat(value)
         number._carried = (recorder, noise)
@@ -122,8 +122,8 @@ _UFUNCS: dict[Any, str] = {
 @unwatched
 def operate(name: str, left: Any, right: Any) -> Any:
     """Return the result of `add`, `sub`, `mul`, `truediv`, `lt`, `le`, `gt` or `ge` for two
-    numbers, at least one of which remembers its noise. A number remembers it, too, if its law is
-    known."""
+    numbers, at least one of which remembers its noise. A result that is a number remembers it, too,
+    if the law of the noise is known."""
     carrier = carried(left) or carried(right)
     if carrier is None or not carrier[0].is_open:
         return OPERATIONS[name](plain(left), plain(right))
@@ -145,7 +145,7 @@ def _method(name: str, *, is_reflected: bool = False) -> Any:
 
 
 def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Apply a universal function of NumPy to numbers, some of which remember their noise."""
+    """Return the result of a universal function of NumPy; some inputs remember their noise."""
     name, out = _UFUNCS.get(ufunc), options.pop("out", None)
     if ufunc is np.negative and method == "__call__":
         name, inputs = "mul", (*inputs, -1)
@@ -170,8 +170,9 @@ def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str
 
 
 class _Scalar:
-    """Methods of the floats and integers that remember their noise, copied into their classes.
-    Inheritance would not work: NumPy derives the type of a number from the first base class."""
+    """Methods for the classes of floats and integers that remember their noise, into which they are
+    copied. Inheritance would not work: NumPy derives the type of a number from the first base
+    class."""
 
     _carried: Carried | None = None
 
@@ -185,7 +186,7 @@ class _Scalar:
         return self
 
     def item(self) -> Any:
-        """Return this object: NumPy's `item` would return a plain number, without noise."""
+        """Return this object. NumPy's `item` would return a plain number, without noise."""
         return self
 
     def tolist(self) -> Any:
@@ -218,7 +219,7 @@ def _carrying(kind: type[Any]) -> Any:
 
 @_carrying
 class TracedFloat(np.float64):
-    """A float that remembers its noise: an `np.float64`, so that NumPy calls its methods."""
+    """A float that remembers its noise. It is an `np.float64`, so that NumPy calls its methods."""
 
     _kind: Any = float
     _carried: Carried | None
@@ -242,7 +243,7 @@ class TracedFloat64(np.float64):
 
 @_carrying
 class TracedInteger(np.int64):
-    """An integer that remembers its noise: an `np.int64`, so that NumPy calls its methods."""
+    """An integer that remembers its noise. It is an `np.int64`, so that NumPy calls its methods."""
 
     _kind: Any = int
     _carried: Carried | None
@@ -320,7 +321,7 @@ class TracedArray(np.ndarray):
 
 
 def _keeping(name: str) -> Any:
-    """Return a method that keeps the noise of entries, which it only moves or copies."""
+    """Return a method that moves or copies entries of an array, and their noise with them."""
 
     def method(self: Any, *options: Any, **more: Any) -> Any:
         return self._of(lambda array: getattr(array, name)(*options, **more))

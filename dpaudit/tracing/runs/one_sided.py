@@ -1,8 +1,8 @@
-"""Find values that one of the two inputs gives, and the other input never gives.
+"""Find values that only one of the two inputs ever gives.
 
 Noise may select such a value without hiding it, such as the exact count of the winner of a noisy
-maximum. The value may occur only on an unlikely branch or, as a rare key of a noisy histogram, only
-if noise passes a threshold.
+maximum. The value may occur only on an unlikely branch. Or it occurs only if noise passes a
+threshold, as a rare key of a noisy histogram does.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Selected(NamedTuple):
     value, other: The value, and what the other input gives with the same noise, as text.
     often: The number of runs on this input, with independent noise, that give the value. No run on
         the other input gives it.
-    runs: The number of runs on each input, without the first runs, which chose the value.
+    runs: The number of runs on each input, without the first runs, in which the value was found.
     error: The type, the message and the line of the exception; None for a value.
     place: The last line of the user's code that the run executes; None if it is unknown.
     is_known: Whether all noise has a known law. If not, only `often` is evidence.
@@ -104,12 +104,13 @@ class Selected(NamedTuple):
 
     @property
     def level(self) -> float:
-        """Error probability of each confidence bound on the frequency of the value."""
+        """Error probability of each confidence bound for the frequency of the value."""
         return _CHECK_ALPHA / self.tried
 
 
 class FreeRuns:
-    """Runs with independent noise, made when first needed, which show the parts with noise."""
+    """Runs with independent noise, which show which parts contain noise. They are made when
+    needed."""
 
     def __init__(self, coupler: Coupler) -> None:
         self._coupler = coupler._replace(seed=_FIRST_SEED, alignment=None)
@@ -117,7 +118,7 @@ class FreeRuns:
         self._rare: dict[int, list[Run] | None] = {}
 
     def both(self) -> tuple[list[Run], list[Run]]:
-        """Return (runs on d1, runs on d2): 24 each, and those that `growing` has added."""
+        """Return the runs on d1 and the runs on d2: 24 each, and those that `growing` has added."""
         if self._runs is None:
             seeds = range(_FIRST_SEED, _FIRST_SEED + _FIRST_RUNS)
             runs = [[self._coupler.run(which, seed=seed) for seed in seeds] for which in (0, 1)]
@@ -125,7 +126,8 @@ class FreeRuns:
         return self._runs
 
     def growing(self) -> Iterator[tuple[list[Run], list[Run]]]:
-        """Yield (runs on d1, runs on d2) for 5 s, each time with one more run on each input."""
+        """Yield the runs on d1 and those on d2 for 5 s, each time with one more run on each
+        input."""
         hastened = self._coupler.hastened(_COUNTING_SECONDS)
         with suppress(TooLong):
             all_runs = self.both()
@@ -147,8 +149,9 @@ class FreeRuns:
         }
 
     def is_bare(self, name: str) -> bool:
-        """Return whether a part contains no noise: all runs on one input give the same value, which
-        no run on the other input gives, unless rare noise gives each input a value of the other."""
+        """Return whether a part contains no noise: all runs on one input give the same value, and
+        no run on the other input gives it. The part counts as noisy if rare noise gives each input
+        a value of the other."""
 
         def valued(run: Run) -> Any:
             return run.error is not None if name == "raises" else run.parts.get(name, MissingEntry)
@@ -164,9 +167,10 @@ class FreeRuns:
         return self._is_fixed(valued)
 
     def impossible(self, name: str) -> tuple[int, int]:
-        """Return (count, number of runs) for the runs on one input in which a part has a value that
-        the other input cannot give, since the part is there a uniform number with another range.
-        The count is 0 if the part is no uniform number on either input."""
+        """Return the number of runs on one input in which a part has a value that is impossible on
+        the other input, and the number of runs. A value is impossible if the part is there a
+        uniform number with another range. The count is 0 if the part is no uniform number on either
+        input."""
         all_runs = self.both()
         for which in (0, 1):
             every = [
@@ -195,13 +199,13 @@ class FreeRuns:
         return not is_decided(both_runs, self._rare_runs, valued)
 
     def _rare_runs(self, which: int) -> list[Run] | None:
-        """Return the runs on an input with rare values of the noise; None if too many."""
+        """Return runs on an input with rare values of the noise; None if they would be too many."""
         if which not in self._rare:
             self._rare[which] = rare_runs(self._coupler, which, self.both()[which][0])
         return self._rare[which]
 
     def is_never(self, which: int, name: str) -> bool:
-        """Return whether no run on an input has a part, or a text, of this name."""
+        """Return whether a part, or a text, of this name occurs in no run on an input."""
         return not any(name in marks(run) for run in self.both()[which])
 
 
@@ -226,8 +230,8 @@ def _is_within(value: Any, ends: tuple[float, float]) -> bool:
 def selected(
     pairs: Sequence[Coupled], runs: FreeRuns, claim: Sequence[tuple[float, float]] = ()
 ) -> list[Selected]:
-    """Return the output values that occur with one input, but in no run with independent noise on
-    the other input.
+    """Return the values of the output that occur on one input, but in no run with independent noise
+    on the other input.
 
     pairs: The pairs whose parts are examined, if they contain noise and differ.
     runs: The runs in which a value is counted, until the counts are large enough.
@@ -259,7 +263,7 @@ def selected(
 
 
 def _refutes(candidate: Selected, point: tuple[float, float]) -> bool:
-    """Return whether p > e^ε · q + δ for confidence bounds: p below on its input, q above."""
+    """Return whether p > e^ε · q + δ for bounds: a lower one (p) on its input, an upper one (q)."""
     (epsilon, delta), share = point, candidate.often / max(1, candidate.runs)
     # The lower bound is the larger of two: one by Hoeffding's inequality, one by the multiplicative
     # form of Chernoff's inequality, which is tighter for small shares.
@@ -284,7 +288,7 @@ def _counted(candidate: Selected, free: Free, counting: range) -> Selected | Non
 
 
 def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
-    """Yield the values, not yet counted, that one input gives in a pair, and the other never."""
+    """Yield values that one input gives in a pair and the other never gives, not yet counted."""
     examined = set()
     for pair in sorted(pairs, key=_is_known, reverse=True):
         comparison = pair.comparison
@@ -311,7 +315,7 @@ def _turned(free: Free, which: int) -> Free:
 
 
 def texts_of(pair: Coupled, part: tuple[str, ...]) -> tuple[str | None, str | None]:
-    """Return (value on d1, value on d2), as texts, of one or two parts in a pair of runs."""
+    """Return the texts of one or two parts in a pair of runs: on d1 and on d2."""
     if part == _RAISES:
         texts = tuple(None if error is None else part[0] for error in pair.comparison.errors)
     else:
@@ -332,8 +336,8 @@ def text_of(run: Run, part: tuple[str, ...]) -> str | None:
 def values_together(
     first: Run, second: Run, noised: Sequence[str]
 ) -> dict[tuple[str, ...], tuple[str, str]]:
-    """Return a mapping from two parts, at least one of them in `noised`, to their (values in the
-    first run, values in the second run) as text. It is empty for a long output."""
+    """Return a mapping from two parts, at least one of them in `noised`, to two texts: their values
+    in the first run, and in the second run. For a long output, it is empty."""
     if first.parts.keys() != second.parts.keys() or len(first.parts) > _MAX_PAIRED_ENTRIES:
         return {}
     names = (two for two in combinations(sorted(first.parts), 2) if {*two} & {*noised})
@@ -341,7 +345,7 @@ def values_together(
 
 
 def _is_known(pair: Coupled) -> bool:
-    """Return whether both runs of a pair got the same noise: only the inputs then differ."""
+    """Return whether both runs of a pair had the same noise, so that only the inputs differ."""
     comparison, raises = pair.comparison, pair.noised == ["raises"]
     is_hiding = all(noise.kind != "effect" and noise.law in _HIDING for noise in comparison.hidden)
     # If only one of the runs raises an exception, it ends early, and so draws noise less often than
@@ -413,12 +417,13 @@ def on_rare_branches(
     couple: Callable[[Run, bool], Coupled],
     runs: FreeRuns,
 ) -> Iterator[tuple[OnRareBranch, Coupled]]:
-    """Find values that only one input gives, and only on an unlikely branch. Yield (value, pair of
-    runs that shows it), and stop after one second.
+    """Find values that only one input gives, and only on an unlikely branch. Yield each value with
+    the pair of runs that shows it. Stop after one second.
 
     firsts: A run on d1 and a run on d2, with the seed of the coupler.
     couple: Takes a run, and whether it is on d1, and returns its pair.
-    runs: Runs with independent noise. A value is left out if the other input gives it there.
+    runs: Runs with independent noise. A value is left out if the other input gives it in these
+        runs.
     """
     hastened = coupler.hastened(_BRANCH_SECONDS)
     examined: set[tuple[Spot, Any]] = set()
@@ -470,7 +475,7 @@ def _on_rare_branch(
 
 
 def _branches(recorder: Recorder) -> Iterator[_Branch]:
-    """Yield the possible outcomes of random choices that did not occur, each once per line."""
+    """Yield the outcomes of choices that did not occur; for each line, each outcome once."""
     # Comparisons of arrays are left out, and those whose uniform number is used elsewhere in the
     # run: a forced outcome might contradict the other use.
     left: dict[tuple[Spot, Any], float] = {}
@@ -501,7 +506,7 @@ def _branches(recorder: Recorder) -> Iterator[_Branch]:
 
 
 def _are_lone(recorder: Recorder) -> Callable[[Toss], bool]:
-    """Return a function that says whether a choice is single, its number used nowhere else."""
+    """Return a function that says whether a coin is single, and its number used nowhere else."""
 
     def pieces(ids: Any) -> Iterator[int]:
         for number in np.ravel(ids).tolist():
@@ -556,8 +561,8 @@ _TAILED = ("laplace", "normal", "logistic", "discrete")
 
 
 class _Compared(NamedTuple):
-    """A comparison of a noisy value with a threshold, written as the comparison of operand + factor
-    × noise with 0.
+    """A comparison of a noisy value with a threshold, as the comparison of operand + factor × noise
+    with 0.
 
     entry: The moment of the draw, and the index of the noise in the draw.
     operand: The number to which the noise is added, minus the threshold.
@@ -579,8 +584,9 @@ class _Compared(NamedTuple):
 def threshold_leaks(
     coupler: Coupler, runs: tuple[Run, Run], is_never: Callable[[str], bool]
 ) -> list[ThresholdLeak]:
-    """Return the parts that only the second input gives, and only if noise passes a threshold, from
-    runs with the same noise. `is_never` says whether a part occurs in no run of the first input."""
+    """Return the parts that only the second input gives, and only if noise passes a threshold.
+    `runs` is a pair of runs with the same noise. `is_never` says whether a part occurs in no run on
+    the first input."""
     first, second = runs
     if first.error is not None or second.error is not None:
         return []
@@ -628,7 +634,7 @@ def _far_out(
     ours: Sequence[_Compared],
     sign: int,
 ) -> dict[str, None]:
-    """Return the names of entries after all noisy values are forced above or below thresholds."""
+    """Return the parts of a run whose noisy values are all forced above, or below, thresholds."""
     # The forced results may lead to further comparisons, which are forced in another run.
     every = {compared.entry: compared for compared in ours}
     for _ in range(_MAX_FORCED_RUNS):
@@ -642,7 +648,7 @@ def _far_out(
 
 
 def marks(run: Run) -> dict[str, None]:
-    """Return the parts of a run, and all texts in its output, as keys of a mapping to None."""
+    """Return the parts of a run, and all texts in its output, as ordered keys (values are None)."""
     texts: dict[str, None] = {}
     for value in run.parts.values():
         if isinstance(value, (str, bytes)):

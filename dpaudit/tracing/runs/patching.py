@@ -51,8 +51,9 @@ _LIBRARIES = (numpy_random, python_random, torch, jax, dp_libraries)
 
 
 class Primitives:
-    """Makes the replacements of primitives: for libraries once; for primitives that the user
-    declared, by functions in `declared` from a recorder to replacements, in each run."""
+    """Makes the replacements of primitives. Those of libraries are made once. Those that the user
+    declared are made in each run, by the functions in `declared`, which map a recorder to
+    replacements."""
 
     def __init__(self, declared: Sequence[Declared] = ()) -> None:
         self._declared = declared
@@ -63,9 +64,9 @@ class Primitives:
         self._of_libraries: list[Replacements] = []
 
     def replacements(self, recorder: Recorder) -> list[Replacements]:
-        """Return the replacements of the primitives of all loaded libraries in `_LIBRARIES`, and of
-        the declared primitives, grouped by module or class. Each reports its draws to the
-        recorder."""
+        """Return the replacements of all primitives, grouped by module or class: those of the
+        loaded libraries in `_LIBRARIES`, and those that the user declared. They report their draws
+        to `recorder`."""
         self._now.itself = recorder
         if len(sys.modules) != self._loaded:
             replacements = (
@@ -93,8 +94,8 @@ class _Now:
 
 
 class _NumberMeta(type):
-    """Metaclass of the replacements of `float` and `int` in the user's code, for which `isinstance`
-    and `issubclass` give the same results as for `float` and `int`."""
+    """Metaclass of the replacements of `float` and `int` in the user's code. `isinstance` and
+    `issubclass` give the same results as for `float` and `int`."""
 
     true: type[Any] = object
     traced: tuple[type[Any], ...] = ()
@@ -128,7 +129,7 @@ class _Float(float, metaclass=_NumberMeta):
 
 
 class _Int(int, metaclass=_NumberMeta):
-    """Replaces `int` in the user's code. An integer that remembers its noise is returned itself."""
+    """Replaces `int` in the user's code. An integer that remembers its noise stays the same."""
 
     true = int
     traced = (TracedInteger,)
@@ -147,9 +148,9 @@ _kept = threading.local()
 
 @contextmanager
 def generators_kept() -> Iterator[None]:
-    """Restore the states of the global random generators at the end of the context. Of nested
-    contexts, only the outermost one does: to restore after each run would take a quarter of a
-    trace."""
+    """Restore the states of the global random generators at the end of the context. If contexts are
+    nested, only the outermost restores: to do this after each run would take a quarter of the time
+    of a trace."""
     if getattr(_kept, "is_so", False):
         yield
         return
@@ -181,9 +182,9 @@ def replaced(
     seed: int,
     primitives: Primitives,
 ) -> Iterator[None]:
-    """Inside the context, send each draw of noise in this thread to a recorder, and give new seeds,
-    derived from `seed`, to all random generators, also in the user's objects `parts`. Undo all
-    changes at the end."""
+    """Inside the context, send each draw of noise in this thread to `recorder`. Give new seeds,
+    derived from `seed`, to all random generators, also to those in the user's objects `parts`. Undo
+    all changes at the end."""
     with generators_kept(), jax.eager():
         random.seed(seed)
         np.random.seed(seed % 2**32)
@@ -211,7 +212,7 @@ def replaced(
 
 
 class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
-    """The functions that undo the changes of a run, in the order of the changes."""
+    """Functions that undo the changes of a run, in the order in which the changes were made."""
 
     def set_item(self, scope: dict[Any, Any], name: Any, value: Any) -> None:
         """Set an item of a mapping, and append a function that undoes the change."""
@@ -237,7 +238,7 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
         self.append(functools.partial(*restore))
 
     def all(self) -> None:
-        """Undo all changes, the last one first, even if undoing one raises an exception."""
+        """Undo all changes, the last one first. Continue if one cannot be undone."""
         while self:
             with suppress(Exception):
                 while self:
@@ -266,7 +267,7 @@ def _replace(
 
 
 def _last_module() -> tuple[int, Any]:
-    """Return (number of loaded modules, last module), which change if a module is imported."""
+    """Return (number of loaded modules, last module); both change when a module is imported."""
     return len(sys.modules), next(reversed(sys.modules.values()))
 
 
@@ -286,7 +287,7 @@ def _names(last: tuple[int, Any]) -> frozenset[str]:
 def _take_back(
     loaded: frozenset[str], last: tuple[int, Any], swapped: list[tuple[Any, Any]]
 ) -> None:
-    """Restore the originals in modules imported during the run."""
+    """Put the originals back in modules that were imported during the run."""
     # They may have imported replacements by name (`from numpy.random import laplace`).
     if _last_module() == last:
         return

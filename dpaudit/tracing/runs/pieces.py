@@ -1,5 +1,5 @@
-"""Compute with the pieces of noise of a run: their laws, their scales, and the share of the range
-of a uniform number that lies below a threshold."""
+"""Compute with the pieces of noise of a run: their laws, their scales, and the share of a uniform
+number's range that is below a threshold."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Pieces:
         self._calls: dict[float, tuple[Any, Any, int]] = {}
 
     def add(self, law: str, scale: Any, size: int) -> None:
-        """Append `size` drawn numbers of one law, whose scale may be an array or None. Raises
-        TooLong if the run has drawn too many."""
+        """Append `size` drawn numbers of one law. `scale` may be an array, or None if it is
+        unknown. Raises TooLong if the run has drawn too many numbers."""
         if len(self.laws) + size > _MAX_PIECES:
             raise TooLong(f"more than {_MAX_PIECES:,} pieces of noise")
         if size == 1:
@@ -88,7 +88,7 @@ class Pieces:
         return self._scales
 
     def laws_of(self, ids: Any) -> set[str]:
-        """Return the laws of the pieces with some ids."""
+        """Return the laws of the pieces with these ids."""
         return {self.laws[int(number)] for number in np.unique(ids)[:_EXAMINED_ENTRIES]}
 
     def law_of(self, noise: Noise) -> str:
@@ -104,7 +104,8 @@ class Pieces:
 
     def factors_of(self, number: int) -> dict[int, float]:
         """Return the factors of the drawn numbers in the piece with the id `number`, by their ids.
-        A drawn number that repeats an earlier number counts as the earlier one, times the ratio."""
+        If a drawn number repeats an earlier one up to scale, the earlier one counts, times the
+        ratio."""
         if number not in self.parts:
             return dict([self.repeated.get(number, (number, 1.0))])
         if number in self._expanded:
@@ -141,14 +142,14 @@ class Pieces:
         return self._draws[bisect_right([draw.first for draw in self._draws], number) - 1]
 
     def drawn_scale(self, ids: Any) -> float:
-        """Return the scale with which the first of some pieces was drawn; NaN if it is unknown, or
-        if several lines or scales made the piece."""
+        """Return the scale with which the first of some pieces was drawn. Return NaN if it is
+        unknown, or if several lines or scales made the piece."""
         parts = self.parts_of(int(ids[0])) if len(ids) else ()
         origins = {(self.scales[part], self.draw_of(part).moment[1]) for part in parts}
         return origins.pop()[0] if len(origins) == 1 else math.nan
 
     def scaled_factors_of(self, number: int) -> dict[int, float]:
-        """Return what `factors_of` returns, each factor times the scale of its drawn number."""
+        """Return the factors of `factors_of`, each multiplied by the scale of its drawn number."""
         return {
             part: factor * self.scales[part] for part, factor in self.factors_of(number).items()
         }
@@ -164,7 +165,7 @@ class Pieces:
         return bool(shared) and all(shared)
 
     def note_repeated(self, first: int, values: Any, scales: Any) -> None:
-        """Find out whether a draw, from the id `first` on, repeats an earlier one, up to scales."""
+        """Note whether a draw, from the id `first` on, repeats an earlier draw, up to its scale."""
         values, scales = (np.ravel(np.asarray(array, dtype=float)) for array in (values, scales))
         values = values[:_MAX_COMPARED]
         with np.errstate(all="ignore"):
@@ -191,7 +192,7 @@ class Pieces:
             self.repeated[first + index] = earlier[2] + index, ratios[index]
 
     def sum_of(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
-        """Return the noise `a` plus `sign` times the noise `b`; None if it cancels out."""
+        """Return the noise `a` plus `sign` times the noise `b`. Return None if it cancels out."""
         ids_a, ids_b = np.broadcast_to(a.ids, shape), np.broadcast_to(b.ids, shape)
         factor_a = np.broadcast_to(a.factor, shape)
         factor_b = np.broadcast_to(np.multiply(b.factor, sign), shape)
@@ -254,7 +255,7 @@ def first_of(values: Any) -> Any:
 
 
 def shifted(noise: Noise, more: Any) -> Noise:
-    """Return the noise of a number to which a plain number was added: only the operand changes."""
+    """Return the noise of a number after a plain number was added: only the operand changes."""
     return noise._replace(operand=more if noise.operand is None else noise.operand + more)
 
 
@@ -269,8 +270,8 @@ MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
-    """Return whether a comparison can use the fast path, as most can: of a plain number with the
-    single uniform number from [0, 1) that the run drew last."""
+    """Return whether a comparison can use the fast path. It can if a plain number is compared with
+    the single uniform number from [0, 1) that the run drew last, as in most comparisons."""
     return (
         last.first == noise.ids
         and last.law == "uniform"
@@ -286,7 +287,7 @@ def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
 
 def are_uniform(pieces: Pieces, noise: Noise) -> bool:
     """Return whether noise is uniform: uniform floats times any factor, or uniform integers with
-    factor 1 whose bounds are two single numbers."""
+    factor 1 and two single numbers as bounds."""
     law = pieces.law_of(noise)
     if law != "integers":
         return law == "uniform"
@@ -298,9 +299,9 @@ def are_uniform(pieces: Pieces, noise: Noise) -> bool:
 
 
 def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
-    """Return the share of the range of a uniform number that lies below a threshold, from 0 to 1,
-    or an array. The comparison, such as `lt`, decides whether an integer at the threshold is
-    below."""
+    """Return the share of the range of a uniform number that is below a threshold, from 0 to 1, or
+    an array of shares. `name` is the comparison, such as `lt`; it decides whether an integer equal
+    to the threshold counts as below."""
     low, width = _range(pieces, noise)
     if pieces.law_of(noise) == "integers":  # count the integers below the threshold
         is_over = name in ("le", "gt")

@@ -1,5 +1,5 @@
-"""Find places in the user's code: the files that belong to the user, the modules that a mechanism
-refers to, and the lines that a run executes."""
+"""Find places in the user's code: the files that belong to the user, the modules to which a
+mechanism refers, and the lines that a run executes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _MAX_CALLERS = 5
 
 
 class Spot(tuple):  # type: ignore[type-arg]  # as Python 3.8 has it
-    """An instruction of the user's code: (code object, offset in bytes). All runs of a trace share
-    one `Spot` for each instruction. It is hashed by identity, since a code object hashes slowly."""
+    """An instruction of the user's code: (code object, offset in bytes). In all runs of a trace, an
+    instruction has the same `Spot`. It is hashed by identity, since a code object hashes slowly."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -57,11 +57,11 @@ class Place(NamedTuple):
 
 class Followed:
     """Decides which code counts as the user's: all files outside of installed packages, and the
-    given files and packages.
+    files and packages that the user names.
 
-    packages: The names or paths of packages, folders and files.
-    home: Code, such as the factory of a library's mechanism, that reports show in place of a line
-        if no line of the user's code draws the noise.
+    packages: The names or paths of these packages, folders and files.
+    home: Code, such as the factory of a library's mechanism. If no line of the user's code draws
+        the noise, reports show it in place of a line.
     """
 
     def __init__(self, files: Sequence[str], packages: Sequence[str], home: CodeType) -> None:
@@ -92,7 +92,7 @@ class Followed:
 
     def modules(self, objects: Iterable[Any]) -> list[ModuleType]:
         """Return the user's modules to which the objects refer, directly or through other modules.
-        The result is cached until another module is imported."""
+        The result is cached until a further module is imported."""
         if len(sys.modules) != self._loaded:
             self._modules = reached(objects, self.owns)
             self._loaded = len(sys.modules)
@@ -140,8 +140,8 @@ def is_ours(file: str) -> bool:
 
 
 def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
-    """Return the innermost frame that runs the user's code: the given frame, or the nearest of its
-    callers up to the call of the mechanism; None if there is none."""
+    """Return the innermost frame that runs the user's code: `frame` itself, or the nearest of its
+    callers. Return None if there is none up to the call of the mechanism."""
     known = followed.known
     while frame is not None:
         file = frame.f_code.co_filename
@@ -167,7 +167,7 @@ def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
 
 
 def place_of(spot: Spot) -> Place:
-    """Return the place of a spot, with its expression or, before Python 3.11, its line."""
+    """Return the place of a spot, with its expression (before Python 3.11, with its whole line)."""
     code, instruction = spot
     if instruction == _WHOLE:
         return Place(code.co_filename, code.co_firstlineno, f"{code.co_name}(…)", code.co_name)
@@ -182,7 +182,7 @@ def place_of(spot: Spot) -> Place:
 
 
 def places_of(spots: Iterable[Spot]) -> tuple[Place, ...]:
-    """Return the places of some spots, in order, each spot once."""
+    """Return the places of some spots, in order. Each spot counts once."""
     return tuple(map(place_of, dict.fromkeys(spots)))
 
 
@@ -234,9 +234,9 @@ _MAX_ITEMS, _MAX_HOLDER_DEPTH = 100, 2
 
 
 def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleType]:
-    """Return the user's modules, by the path of their file, in which the objects are defined, and
-    those to which these modules refer, directly or indirectly. Only in these are primitives
-    replaced, which saves time."""
+    """Return the user's modules in which the objects are defined, and those to which these modules
+    refer, directly or indirectly. `owns` says whether the file at a path is the user's. Only in
+    these modules are primitives replaced, which saves time."""
     modules: dict[int, ModuleType] = {}
     waiting: list[tuple[Any, int]] = [(start, 0) for start in objects]
     while waiting:
@@ -282,7 +282,7 @@ def _content(cell: Any) -> Any:
 
 
 def _names(value: Any) -> Iterator[str]:
-    """Yield possible names of modules to which the code of a function or class refers."""
+    """Yield names, perhaps of modules, to which the code of a function or class refers."""
     if isinstance(value, type):
         for member in list(vars(value).values()):
             yield from () if isinstance(member, type) else _names(member)
@@ -302,8 +302,8 @@ MAX_LINES = 100_000
 
 
 class Lines(list):  # type: ignore[type-arg]  # of lines
-    """The lines that a run executes, as (file, line number), in order; `end` is the last one of the
-    function in which the run began."""
+    """The lines that a run executes, as (file, line number), in order. `end` is the last of them in
+    the function in which the run began."""
 
     _outer: Any = None
     end: Line | None = None
@@ -319,8 +319,8 @@ class Lines(list):  # type: ignore[type-arg]  # of lines
 
 
 def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that pauses the recording of executed lines (`sys.settrace`) while it calls
-    `function`. Its own lines are not the user's, and to look at each of them would be slow."""
+    """Return a function that calls `function` while no executed lines are recorded
+    (`sys.settrace`). Its lines are not the user's, and to look at each of them would be slow."""
 
     def call(*args: Any, **named: Any) -> Any:
         tracer = sys.gettrace()
@@ -337,7 +337,7 @@ def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def watched(followed: Followed) -> Iterator[Lines]:
-    """Yield a list of the user's lines that this thread executes inside the context, in order."""
+    """Yield a list, to which each line of the user's code that this thread executes is appended."""
     lines = Lines()
     tracer = sys.gettrace()
     sys.settrace(_tracer(followed, lines))

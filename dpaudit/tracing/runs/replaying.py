@@ -110,12 +110,11 @@ _MISSING = object()
 
 
 class Replay:
-    """Replaces values of a run by the values of an earlier run at the same moments.
+    """Gives a run the values of an earlier run at the same moments.
 
     events: The records of the earlier run, by moment.
     overrides: Values that the caller forces, by (moment, index in the array).
-    alignment: As `alignment_of` returns it: the counterparts at spots where the n-th events of both
-        runs are none.
+    alignment: As `alignment_of` returns it.
     """
 
     def __init__(
@@ -135,8 +134,9 @@ class Replay:
         self._replaced: set[int] = set()
 
     def noise(self, moment: Moment, values: Any, first: int) -> Any:
-        """Return the values of a draw for this run, the first of which has the id `first`: those
-        that the caller forces if there are any, else those of the earlier run, else `values`."""
+        """Return the values of a draw for this run. These are the values that the caller forces; if
+        there are none, those of the earlier run; if there are none, `values`. `first` is the id of
+        the first."""
         values = self._again(moment, values)
         if self._overrides:
             values = self._overridden(moment, values)
@@ -149,12 +149,12 @@ class Replay:
         return values
 
     def outcome(self, moment: Moment, values: Any, ids: Any = (), probability: Any = None) -> Any:
-        """Return the outcome of a choice for this run: one that the caller forces if there is one,
-        else that of the earlier run, else `values`, the outcome in this run.
+        """Return the outcome of a choice for this run. It is the one that the caller forces; if
+        there is none, that of the earlier run; if there is none, `values`, the outcome in this run.
 
         ids: The ids of the drawn numbers that decide the outcome.
-        probability: The probability of True, for a coin. An outcome that is certain in each of the
-            runs is no choice, and not repeated.
+        probability: The probability of True, for a coin. An outcome that is certain in both runs is
+            no choice, and is not repeated.
         """
         counterpart = self._counterpart(moment)
         if not self._is_free(counterpart, ids):
@@ -166,8 +166,8 @@ class Replay:
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
         """Return the noisy value with which this run continues: that of the earlier run at the same
-        moment. Return `natural`, which this run computed, if the earlier run has none, or if the
-        caller forces another value of the noise."""
+        moment. If the earlier run has none, or if the caller forces another value of the noise,
+        return `natural`, which this run computed."""
         kind, spot, _ = moment
         counterpart = self._counterpart(moment)
         if not isinstance(counterpart, Use):
@@ -208,8 +208,9 @@ class Replay:
         return is_other or not self._replaced.isdisjoint(known)
 
     def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
-        """Return the output, for this run, of a library function whose draws cannot be recorded:
-        that of the earlier run, if both are plain values or `is_whole` is set, else `value`."""
+        """Return the output, for this run, of a library function whose draws cannot be recorded. It
+        is the output of the earlier run if both are plain values, or if `is_whole` is set; else it
+        is `value`."""
         counterpart = self._counterpart(moment)
         if isinstance(counterpart, Draw) and counterpart.law == OPAQUE:
             if is_whole:
@@ -219,7 +220,7 @@ class Replay:
         return value
 
     def _again(self, moment: Moment, values: Any) -> Any:
-        """Return the earlier values at `moment`, cut or extended to as many as `values`."""
+        """Return the earlier values at `moment`, cut or extended to the number of `values`."""
         counterpart = self._counterpart(moment)
         if not isinstance(counterpart, (Draw, Toss)) or counterpart.values is None:
             return values
@@ -250,7 +251,7 @@ class Replay:
 
 
 def are_certain(first: Any, second: Any) -> Any:
-    """Return, for each of two probabilities or arrays of them, whether both are 0 or 1."""
+    """Return, for each pair of probabilities, whether both are 0 or both are 1."""
     if first is None or second is None or np.shape(first) != np.shape(second):
         return False
     return np.isin(first, (0.0, 1.0)) & np.isin(second, (0.0, 1.0))
@@ -279,9 +280,9 @@ def _is_plain(value: Any) -> bool:
 
 
 def aligned(first: Sequence[Any], second: Sequence[Any]) -> list[int | None]:
-    """Match the entries of two lists: equal entries first, in order, then the remaining entries
-    between two matches. Return, for each entry of the second list, the index of its counterpart in
-    the first list, or None. For example, `aligned("abd", "abcd")` is [0, 1, None, 2]."""
+    """Return, for each entry of the second list, the index of its counterpart in the first list, or
+    None. Equal entries are matched first, in order, then the remaining entries between two matches.
+    For example, `aligned("abd", "abcd")` is [0, 1, None, 2]."""
     import difflib
 
     matches: list[int | None] = [None] * len(second)

@@ -47,8 +47,9 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 class Subject(NamedTuple):
     """A mechanism, with the settings of its runs.
 
-    data, rng, batch: The names of the parameters that take the dataset (None for the first one), a
-        random generator, and the number of outputs to return, if any.
+    data, rng, batch: The names of the parameters for the dataset (None for the first parameter),
+        for a random generator, and for the number of outputs to return (None if there is no such
+        parameter).
     post_process: A function that is applied to the output, or None.
     deadline: The value of `time.monotonic` at which a run is ended.
     severed: The spots at which a noisy value becomes a plain number, so that its noise hides no
@@ -116,8 +117,8 @@ class Coupler(NamedTuple):
         )
 
     def hastened(self, seconds: float) -> Coupler:
-        """Return a copy of this coupler whose runs must end within `seconds` seconds, or within
-        half of the time until the present deadline if that is shorter."""
+        """Return a copy of this coupler whose runs must end within `seconds` seconds. If half of
+        the time until the present deadline is shorter, this is the limit."""
         now = time.monotonic()
         deadline = now + min(seconds, (self.subject.deadline - now) / 2)
         return self._replace(subject=self.subject._replace(deadline=deadline))
@@ -130,7 +131,7 @@ def followed_for(
 
     packages: The names or paths of packages, folders and files that count as the user's code, too.
     maker: The factory or class that made the mechanism; None if there is none.
-    name: The name that reports give in place of a line of code if the code is compiled.
+    name: If the code is compiled, the name that reports show in place of a line of code.
     """
     # Mechanisms of dpaudit.training have an attribute `traced_as`: the user's function, and the
     # libraries that draw noise for it.
@@ -147,7 +148,7 @@ def followed_for(
 
 
 def _code_of(function: Any) -> CodeType | None:
-    """Return the code of a function, method, class or callable; None if it is not Python."""
+    """Return the code of a function, method, class or callable; None if it is not in Python."""
     while isinstance(function, functools.partial):
         function = function.func
     target: Any = None if function is None else inspect.unwrap(function)
@@ -184,8 +185,8 @@ def run(
     has_lines: bool = True,
 ) -> Run:
     """Run a mechanism once on a copy of a dataset, and return the records of the run. `alignment`
-    is for this run and the reference, as in `Coupler`; the other arguments are those of
-    `Coupler.run`."""
+    says which events of this run and the reference are counterparts. The other arguments are those
+    of `Coupler.run`."""
     repetition = None
     if reference is not None or overrides:
         events = {} if reference is None else reference.recorder.by_moment
@@ -231,8 +232,8 @@ def run(
 
 
 def same_output(first: Run, second: Run, besides: Collection[str] = ()) -> bool:
-    """Return whether two runs have equal outputs, up to the rounding of floats and the parts
-    `besides`, or both raise an exception."""
+    """Return whether two runs have equal outputs, or both raise an exception. Floats may differ by
+    rounding, and the parts `besides` may differ."""
     return (
         (second.error is None) == (first.error is None)
         and second.parts.keys() == first.parts.keys()
@@ -265,8 +266,8 @@ def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str,
 
 
 def end_run(frame: FrameType | None) -> None:
-    """End the present run of a mechanism by raising TooLong, if `frame` or one of its callers is
-    the call of the mechanism; otherwise do nothing."""
+    """End the present run of a mechanism by raising TooLong. Do nothing unless `frame` or one of
+    its callers is the call of the mechanism."""
     while frame is not None:
         if frame.f_code is _called.__code__:
             raise TooLong(OVER)
@@ -378,7 +379,7 @@ def _of_array(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Return whether two values are equal: numbers up to rounding, others also in type."""
+    """Return whether two values are equal. Numbers may differ by rounding; others need one type."""
     if (
         isinstance(first, float)
         and isinstance(second, (int, float))
@@ -395,7 +396,7 @@ def same(first: Any, second: Any) -> bool:
 
 
 def briefly(value: Any) -> str:
-    """Return the text of a value for a message: at most 8 entries of an array, or 60 characters."""
+    """Return a value as text for a message: at most 8 entries of an array, or 60 characters."""
     if isinstance(value, (np.ndarray, np.generic)):
         value = np.ravel(value)[:_SHOWN_ENTRIES].tolist() if np.ndim(value) else value.item()
     if isinstance(value, float):

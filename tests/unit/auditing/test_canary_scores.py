@@ -19,7 +19,7 @@ from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.one_run_tradeoff import independent_mu_lower, mu_lower
 from tests.raising import code
 
-CANARIES = dpaudit.CanaryGuesses(2_000, seed=4)
+CANARIES = dpaudit.Canaries(2_000, seed=4)
 COINS = CANARIES.included
 CLAIM = GaussianDP(0.3)
 LEAKING = COINS + np.random.default_rng(5).normal(size=2_000)

@@ -177,7 +177,7 @@ def test_outputs_that_cannot_be_audited() -> None:
 def test_options_that_are_refused(given: dict[str, Any], expected: str) -> None:
     outcomes, is_d1, place = separate_samples(*laplace(), "d1, d2")
     settings: dict[str, Any] = {"claim": PureDP(1.0), **NAMES, **given}
-    settings.update(outcomes=outcomes, is_d1=is_d1, place=place)
+    settings.update(outcomes=outcomes, is_d1=is_d1, positions=place)
     assert code(RecordedAudit, **settings) == expected
 
 

@@ -44,8 +44,8 @@ def grouped(every: Iterable[Replacement]) -> list[Replacements]:
 
 
 def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[..., Any]) -> Any:
-    """Return a replacement of the method `real`: it calls `real`, without recording its single
-    draws, and returns `record(result, self, *arguments)`, with arguments without noise."""
+    """Return a replacement of the method `real`. It calls `real`, with arguments without noise, and
+    does not record the draws inside. It returns `record(result, self, *arguments)`."""
 
     def call(self: Any, *args: Any, **named: Any) -> Any:
         args, named = bare(args), {key: bare(value) for key, value in named.items()}
@@ -59,8 +59,9 @@ def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[...,
 def chosen(
     recorder: Recorder, label: str, outcomes: Sequence[Any], law: Sequence[float], result: Any
 ) -> Any:
-    """Record that a mechanism of a library, called `label` in reports, chose one of a few outcomes
-    with the probabilities `law`, and return the outcome; in a second run, that of the first run."""
+    """Record that a mechanism of a library chose one of a few outcomes, and return the outcome. A
+    second run gets the outcome of the first run. `label` names the mechanism in reports; `law` has
+    the probabilities of the outcomes."""
     index = next(
         (index for index, outcome in enumerate(outcomes) if outcome is result or outcome == result),
         0,
@@ -76,8 +77,8 @@ MAX_LISTED_OUTCOMES = 64
 
 
 def integers(low: Any, high: Any) -> list[tuple[int, float]] | None:
-    """Return (integer, probability) for each of the equally likely integers from `low` to `high` -
-    1; None if there are more than 64."""
+    """Return (integer, probability) for each integer from `low` to `high` - 1, all equally likely.
+    Return None if there are more than 64."""
     count = int(high) - int(low)
     return (
         [(int(low) + step, 1 / count) for step in range(count)]
@@ -88,7 +89,7 @@ def integers(low: Any, high: Any) -> list[tuple[int, float]] | None:
 
 def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:
     """Return [(0, probability of False), (1, probability of True)] for a random pick from a list of
-    Booleans; None for other lists. `law` has the probability of each item."""
+    Booleans, `things`. Return None for another list. `law` has the probability of each item."""
     if not len(things) or not all(isinstance(thing, (bool, np.bool_)) for thing in things):
         return None
     true = float(sum(p for thing, p in zip(things, law) if thing))

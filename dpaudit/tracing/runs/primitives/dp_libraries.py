@@ -1,8 +1,8 @@
 """Replace the mechanisms of diffprivlib, OpenDP and PyDP.
 
 A mechanism adds noise to its argument, or picks one of a few outcomes with probabilities that
-depend on the argument. The output of a function that keeps the data inside an object is recorded as
-opaque: its law and its cost are unknown.
+depend on the argument. If a function keeps the data inside an object, its output is recorded as
+opaque: the law and the cost are unknown.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def _response(
 
 
 def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
-    """Return whether an OpenDP measurement adds noise to a number, or to each of a list."""
+    """Return whether an OpenDP measurement adds noise to a number, or to each number of a list."""
     if name not in _NOISE:
         return False
     if isinstance(arg, list) and isinstance(result, list):
@@ -320,7 +320,7 @@ def _sample(
 
 
 def _number(mechanism: Any, name: str) -> float | None:
-    """Return the number that an attribute or method of a mechanism gives, else None."""
+    """Return the number that an attribute or method of a mechanism gives; None if it gives none."""
     value = getattr(mechanism, name, None)
     if callable(value):
         value = value()

@@ -1,6 +1,6 @@
 """Replace the functions of `jax.random`.
 
-Arrays of JAX cannot store their noise, so a table maps each array to its noise, also through sums,
+Arrays of JAX cannot store their noise. So a table maps each array to its noise, also through sums,
 products and a few other operations. During a run, `jax.jit` is disabled (`eager`), so that the
 operations inside of compiled functions are seen, too. Inside of `jax.vmap` and `jax.grad`, arrays
 have no values; noise that is drawn there is reported as "compiled, not traced".
@@ -55,7 +55,7 @@ _FORMS = ("convert_element_type_p", "copy_p", "reshape_p", "squeeze_p")
 
 
 def eager() -> Any:
-    """Return a context in which `jax.jit` compiles nothing; an empty one if JAX is not loaded."""
+    """Return a context in which `jax.jit` compiles nothing. Without JAX, it has no effect."""
     jax: Any = sys.modules.get("jax")
     return jax.disable_jit() if hasattr(jax, "disable_jit") else nullcontext()
 
@@ -91,7 +91,7 @@ class _NoiseTable:
         return self._known.get(id(array), (None, None))[1]
 
     def array(self, numbers: Any, like: Any) -> Any:
-        """Return numbers as a JAX array, and keep their noise in this table."""
+        """Return numbers as a JAX array like `like`, and keep their noise in this table."""
         array = sys.modules["jax"].numpy.asarray(np.asarray(plain(numbers)), dtype=like.dtype)
         if carried(numbers) is not None:
             self.numbers(array)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class _Spec(NamedTuple):
     """Describes a primitive of NumPy: its law, its parameters in order with their defaults, and a
-    function from the arguments by name to the scale of the noise."""
+    function that takes the arguments by name and returns the scale of the noise."""
 
     law: str
     names: tuple[str, ...]
@@ -140,7 +140,7 @@ def _bounds(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _binomial(n: int, p: float) -> list[tuple[int, float]] | None:
-    """Return a list of (outcome, probability); None if there are more than 64 outcomes."""
+    """Return (outcome, probability) for each outcome; None if there are more than 64 outcomes."""
     every = range(n + 1)
     return (
         [(k, math.comb(n, k) * p**k * (1 - p) ** (n - k)) for k in every]
@@ -224,8 +224,9 @@ RandomState = _watched(np.random.RandomState)
 
 
 def wrapped(value: Any, recorder: Recorder) -> Any:
-    """Return a generator that draws from the stream of a NumPy generator, and records the draws;
-    None if `value` is no `Generator` or `RandomState` (a user's subclass is none)."""
+    """Return a generator that draws from the same stream as a NumPy generator, and records the
+    draws. Return None if `value` is no `Generator` or `RandomState`; a user's subclass does not
+    count."""
     if type(value) is np.random.Generator:
         generator = Generator(value.bit_generator)
     elif type(value) is np.random.RandomState:

@@ -1,6 +1,6 @@
 """Replace the functions and methods of PyTorch that draw noise, and its distributions. A drawn
-tensor is an instance of a subclass that remembers its noise through sums, differences, scaling and
-comparisons."""
+tensor is an instance of a subclass, which remembers its noise through sums, differences, scaling
+and comparisons."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def _drawn(
 
 
 def _outcomes(law: str, parameters: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
-    """Return (outcome, probability) pairs of random integers or Booleans, if they are few."""
+    """Return (outcome, probability) for random integers or Booleans; None if there are many."""
     if law == "integers":
         return integers(parameters["low"], parameters["high"])
     chances = np.unique(parameters.get("p", ()))
@@ -277,7 +277,7 @@ def _of_distribution(
 
 
 def _bare(value: Any) -> Any:
-    """Return arguments with ordinary numbers and tensors for those that remember noise."""
+    """Return arguments in which ordinary numbers and tensors replace those that remember noise."""
     if isinstance(value, dict):
         return {name: _bare(item) for name, item in value.items()}
     if type(value) in (tuple, list):
@@ -299,7 +299,7 @@ def _array(value: Any) -> Any:
 
 
 def _tensor(values: Any, like: Any) -> Any:
-    """Return numbers as a tensor like another one, which remembers their noise."""
+    """Return numbers that remember their noise as a tensor like another one."""
     torch: Any = sys.modules["torch"]
     bare = torch.as_tensor(np.array(plain(values)), dtype=like.dtype, device=like.device)
     if carried(values) is None:
@@ -311,12 +311,13 @@ def _tensor(values: Any, like: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _tensor_type() -> Any:
-    """Return the class of tensors that remember noise, made once PyTorch is there."""
+    """Return the class of tensors that remember noise. It is made when PyTorch is loaded."""
     torch: Any = sys.modules["torch"]
 
     class Tensor(torch.Tensor):  # type: ignore[misc]  # PyTorch may not be installed
-        """A tensor that remembers its noise: `_numbers` has the same numbers as a NumPy array or a
-        number with the record of their noise. None: a change in place has lost the record."""
+        """A tensor that remembers its noise. `_numbers` has the same numbers as a NumPy array, or
+        as a number, with the record of their noise; None if a change in place has lost the
+        record."""
 
         _numbers: Any = None
 
@@ -337,7 +338,7 @@ def _tensor_type() -> Any:
 
 
 def _operated(name: str, args: Any, named: Any) -> Any:
-    """Return the result of an operation, with its noise; NotImplemented if that is unknown."""
+    """Return the result of an operation, with its noise; NotImplemented if the noise is unknown."""
     numbers = getattr(args[0], "_numbers", None)
     if name in _READ and not named and len(args) == 1 and numbers is not None:
         return _READ[name](numbers)
@@ -407,7 +408,7 @@ def _natural(name: str, args: Any, named: Any) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """Return numbers, or those of a tensor with their noise; None for any other value."""
+    """Return a number, or the numbers of a tensor with their noise; None for any other value."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, _tensor_type()) and value._numbers is not None:
         return value._numbers

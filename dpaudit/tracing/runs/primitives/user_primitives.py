@@ -33,8 +33,9 @@ _NUMBERS = (int, float, np.integer, np.floating)
 
 
 def named(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a user's primitive: of a function, by each name by which a loaded
-    module refers to it; of a method, in its class. Calls are counted, for the report."""
+    """Yield the replacements of a user's primitive. A function is replaced under each name by which
+    a loaded module refers to it; a method is replaced in its class. Calls are counted, for the
+    report."""
     recorder.calls.setdefault(_label(function), 0)
     function = getattr(function, "__func__", function)
     owner = _owner(function)
@@ -67,7 +68,7 @@ def _owner(function: Any) -> type[Any] | None:
 
 
 def _in_class(function: Any, owner: type[Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield a replacement of a method for each name by which the class or a base defines it."""
+    """Yield a replacement for each name under which the class or a base class defines a method."""
     for kind in owner.__mro__:
         for name, value in list(vars(kind).items()):
             if value is function:
@@ -106,7 +107,7 @@ def _label(function: Any) -> str:
 
 
 def _is_twin(value: Any, function: Any) -> bool:
-    """Return whether two functions are the same lines of a file, imported under two names."""
+    """Return whether two functions come from the same lines of a file that two names import."""
     if not isinstance(value, FunctionType) or not isinstance(function, FunctionType):
         return False
     code, declared_code = value.__code__, function.__code__
@@ -124,7 +125,7 @@ def _has_name(function: Any) -> bool:
 def _arguments(
     function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the arguments by parameter; by "0", "1", … for functions without a signature."""
+    """Return the arguments by parameter; without a signature, the names are "0", "1" and so on."""
     try:
         return inspect.signature(function).bind(*args, **named).arguments
     except (TypeError, ValueError):  # a compiled function has no signature
@@ -132,7 +133,7 @@ def _arguments(
 
 
 def _numbers(value: Any) -> Any:
-    """Return a number unchanged, a list, tuple or array of numbers as an array, else None."""
+    """Return a number unchanged; a list, tuple or array of numbers as an array; else None."""
     if isinstance(value, _NUMBERS) and not isinstance(value, (bool, np.bool_)):
         return value
     if isinstance(value, (list, tuple, np.ndarray)) and not isinstance(value, TracedArray):
