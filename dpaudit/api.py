@@ -149,9 +149,11 @@ def audit(  # noqa: D417  # options without a text here are listed by section
         A callable; the import path `package.module:attr` of a callable; or the words of a command
         line, for a program that speaks the protocol of docs/guides/protocol.md. The first parameter
         of a callable takes the dataset. A parameter `rng`, if there is one, gets a
-        `numpy.random.Generator`. A parameter `size`, if there is one, gets the number of outputs
-        that the call must return. The options `data_arg`, `rng_arg` and `batch_arg` name other
-        parameters; `"none"` for the last two means that the callable has no such parameter.
+        `numpy.random.Generator`; otherwise `random_state` or `generator` without a default does, or
+        `seed`, without a default or None by default, gets an integer drawn from it. A parameter
+        `size`, if there is one, gets the number of outputs that the call must return. The options
+        `data_arg`, `rng_arg` and `batch_arg` name other parameters; `"none"` for the last two means
+        that the callable has no such parameter.
     d1, d2 : Any
         Neighbouring inputs. The mechanism gets these objects themselves; dpaudit never changes an
         input.

@@ -4,8 +4,13 @@ and text without control characters."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Literal
+
+# Largest and smallest width of reports and messages, in columns of a terminal.
+MAX_WIDTH, MIN_WIDTH = 80, 40
+_width = MAX_WIDTH
 
 # Note in reports: two runs with the same seed gave different outputs, although no call of the
 # mechanism changed a variable.
@@ -35,6 +40,22 @@ _STEERING = (
 )
 # Matches commands of GitHub Actions: `::error::` at the beginning of a line, `##[error]` anywhere.
 _COMMAND = r"(?m)((?:^|\r)[^\S\n]*):(?=:)|#(?=#\[)"
+
+
+def report_width() -> int:
+    """Return the width of reports in columns: 80, or less for a narrow terminal."""
+    return _width
+
+
+@contextmanager
+def of_width(columns: int) -> Iterator[None]:
+    """Within the `with` block, reports fit in `columns` columns, but in no less than 40."""
+    global _width
+    previous, _width = _width, max(MIN_WIDTH, min(columns, MAX_WIDTH))
+    try:
+        yield
+    finally:
+        _width = previous
 
 
 def counted(number: int, noun: str) -> str:

@@ -65,7 +65,15 @@ class _Calls:
         """Nothing to do: no process was started."""
 
     def _arguments(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        return self.params if self.how.rng is None else {**self.params, self.how.rng: rng}
+        """Return the arguments that all calls share."""
+        if self.how.rng is None or self.how.by_seed:
+            return self.params
+        return {**self.params, self.how.rng: rng}
+
+    def _seeding(self, function: Function, rng: np.random.Generator) -> Function:
+        """Return a function that gets a new seed in each call, if the mechanism takes seeds."""
+        name = self.how.rng
+        return partial(_seeded, function, name, rng) if name and self.how.by_seed else function
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +87,22 @@ class SingleDraws(_Calls):
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         inputs = datasets if isinstance(datasets, list) else list(datasets)
-        draws = calls(self._single(), self._arguments(rng), inputs, self.how.data)
+        draws = calls(self._single(rng), self._arguments(rng), inputs, self.how.data)
         if self.post_process is not None:
             draws = map(_composed(self.post_process, self.bound(rng)), inputs)
         return collect_outputs(draws, inputs, partial(self.watch.calls, self.name))
 
     def bound(self, rng: np.random.Generator) -> Function:
-        """Return the user's callable as a function of the dataset alone. The user's parameters and,
-        if the callable takes a random generator, `rng` are filled in."""
-        return bind(self._single(), self._arguments(rng), self.how.data)
+        """Return the user's callable as a function of the dataset alone, with the user's parameters
+        and, if it takes a random generator or a seed, `rng` or seeds from it."""
+        return bind(self._single(rng), self._arguments(rng), self.how.data)
 
-    def _single(self) -> Function:
-        """Return a function that returns a single output per call, from the user's callable."""
-        alone = self.how.alone
-        return self.function if alone is None else partial(_only, self.name, self.function, alone)
+    def _single(self, rng: np.random.Generator) -> Function:
+        """Return the user's callable, which returns one output and gets a new seed in each call."""
+        function, alone = self.function, self.how.alone
+        if alone is not None:
+            function = partial(_only, self.name, function, alone)
+        return self._seeding(function, rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +153,7 @@ class Batches(_Calls):
         owner = os.getpid()
         try:
             with self.watch.batch(self.name, size), user_errstate():
-                outputs = self.function(*by_position, **arguments)
+                outputs = self._seeding(self.function, rng)(*by_position, **arguments)
         except ImportError as error:
             raise not_found(as_outcome(error).words, self.name) from error
         except FAILURES as error:
@@ -154,8 +164,14 @@ class Batches(_Calls):
         return outputs
 
 
-def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments: Any) -> Any:
-    """Call a function that makes many outputs per call, for one output, and return this output."""
+def _seeded(
+    function: Function, name: str, rng: np.random.Generator, /, *dataset: Any, **arguments: Any
+) -> Any:
+    return function(*dataset, **arguments, **{name: int(rng.integers(2**32))})
+
+
+def _only(name: str, function: Function, batch: str, /, *dataset: Any, **arguments: Any) -> Any:
+    """Call a function that makes many outputs per call for one output, and return this output."""
     outputs = function(*dataset, **arguments, **{batch: 1})
     return _as_batch(outputs, name, batch, 1)[0]
 

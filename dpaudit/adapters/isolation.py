@@ -35,7 +35,13 @@ from dpaudit.processes.exchange import array, parsed, pickled, request
 from dpaudit.targets.compiled import COMPILERS
 from dpaudit.targets.construction import is_missing, lacks, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process
-from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget, PythonTarget
+from dpaudit.targets.target import (
+    CallableTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    PythonTarget,
+    tuple_notation,
+)
 from dpaudit.watching import Watch, WatchedStep
 
 # Largest number of datasets that a child keeps. The number of a dataset must fit in a byte.
@@ -75,7 +81,7 @@ class Worker(Child):
             )
             signatures = self._set_up(target, file.fileno(), is_first=known is None)
         self.calling = known or _calling(signatures, target.target)
-        self._how = (self.calling.rng, self.calling.data)
+        self._how = (self.calling.rng, self.calling.data, self.calling.by_seed)
 
     def _set_up(self, target: IsolatedTarget, memory: int, *, is_first: bool) -> Any:
         mechanism = pickled(_description(target.target), target.name)
@@ -106,7 +112,8 @@ class Worker(Child):
             is_own = package is not None and f"{module}.".startswith(f"{package}.")
             if package in PACKAGES or (package is not None and not is_own):
                 raise not_found(str(error), self._name, self._python) from None
-            raise TargetError(str(error), code="mechanism-not-made") from None
+            notation = tuple_notation(str(error), getattr(target.target, "init", None))
+            raise TargetError(f"{error}{notation}", code="mechanism-not-made") from None
         return reply
 
     def take(self, number: int, dataset: Any) -> None:
@@ -226,8 +233,10 @@ class Worker(Child):
             size = int(reply["bytes"])
         except (ValueError, LookupError, TypeError) as error:
             self.kill()
-            why = f"the process of {self._name} sent an invalid reply: {error}"
-            raise MechanismError(why, code="process-failed") from None
+            by = "" if self._python == sys.executable else f", run by {self._python},"
+            why = f"the process of {self._name}{by} sent an invalid reply: {error}"
+            hint = by and "; python (--python) must name a Python interpreter"
+            raise MechanismError(f"{why}{hint}", code="process-failed") from None
         data = self.wait(partial(self.taken, size), *clocks)
         if "refused" in reply:
             raise MechanismError(reply["refused"], code=str(reply["code"]))
@@ -366,6 +375,10 @@ def _stub(parameters: Sequence[Any] | None) -> Any:
     return stub
 
 
-def _parameter(name: str, kind: int, is_needed: bool) -> inspect.Parameter:
-    default = inspect.Parameter.empty if is_needed else None
-    return inspect.Parameter(name, inspect._ParameterKind(kind), default=default)
+def _parameter(
+    name: str, kind: int, is_needed: bool, is_none: bool, annotation: str
+) -> inspect.Parameter:
+    default = inspect.Parameter.empty if is_needed else None if is_none else ...
+    return inspect.Parameter(
+        name, inspect._ParameterKind(kind), default=default, annotation=annotation
+    )

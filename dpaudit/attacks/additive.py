@@ -328,7 +328,7 @@ def exchangeable(selection: SelectionDraws) -> list[Candidate]:
         terms.append(Term.of(cells, *columns))
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares(list(groups), spread)
-    what = f"adds up {max(map(len, groups.values()))} runs"
+    what = f"adds up {max(map(len, groups.values())):,} runs"
     text = with_most(what, importance) if len(importance) > 1 else what
     columns_of_tables = zip(tables, groups.values(), strict=True)
     pairs = tuple(

@@ -99,7 +99,7 @@ class AgreementScore:
         return self.score(_table(self.pairs, outcomes))
 
     def words(self) -> str:
-        return with_most(f"adds up weights of {len(self.pairs)} agreements", self.columns)
+        return with_most(f"adds up weights of {len(self.pairs):,} agreements", self.columns)
 
 
 def _is_comparable(column: Column) -> bool:

@@ -243,7 +243,7 @@ class Parts:
         return np.asarray(np.sum([score(outcomes) for score in self.scores], axis=0))
 
     def words(self) -> str:
-        what = f"adds up the scores of {len(self.scores)} independent parts of the output"
+        what = f"adds up the scores of {len(self.scores):,} independent parts of the output"
         return with_most(what, self.columns)
 
 

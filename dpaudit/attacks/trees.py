@@ -121,7 +121,7 @@ class Trees:
     def words(self) -> str:
         count = len({feature.column.removeprefix(KIND) for feature in self.features})
         named = most(self.columns)
-        what = f"is the log-odds by boosted trees over {count} coordinates"
+        what = f"is the log-odds by boosted trees over {count:,} coordinates"
         return f"{what}, most of it from {listed(named, 'and')}" if named else what
 
 

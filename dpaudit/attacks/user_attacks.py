@@ -78,7 +78,7 @@ class UsersAttack:
             with user_errstate():
                 scorer = getattr(attack, "fit", attack)(selection)
         except Exception as error:
-            message = f"{_words(error)} when it was fitted to {selection.size} draws"
+            message = f"{_words(error)} when it was fitted to {selection.size:,} draws"
             raise AttackError(
                 f"the attack {self.name} raised {message}", code="attack-raised"
             ) from error
@@ -118,7 +118,7 @@ class UsersScore:
                 returned = self.scorer(outcomes)
             scores = np.asarray(returned, dtype=np.float64)
         except Exception as error:
-            message = f"{_words(error)} when it scored {outcomes.size} outcomes"
+            message = f"{_words(error)} when it scored {outcomes.size:,} outcomes"
             raise AttackError(
                 f"the attack {self.name} raised {message}", code="attack-raised"
             ) from error
@@ -208,11 +208,14 @@ def installed_attacks() -> dict[str, EntryPoint]:
     }
 
 
-def _loaded(option: Any) -> UsersAttack:
-    if not isinstance(option, str):
-        return _fitting(option, getattr(option, "__qualname__", type(option).__qualname__))
-    is_installed = ":" not in option and not option.endswith(".py")
-    if is_installed and option not in (installed := installed_attacks()):
+def is_import_path(option: str) -> bool:
+    """Return whether the text names a module and its attack, not an attack of a package."""
+    return ":" in option or option.endswith(".py")
+
+
+def check_installed(option: str) -> None:
+    """Raise UsageError if no installed package offers an attack of this name."""
+    if option not in (installed := installed_attacks()):
         known = f"; installed: {', '.join(installed)}" if installed else "; none is installed"
         raise UsageError(
             Name("attacks"),
@@ -220,6 +223,14 @@ def _loaded(option: Any) -> UsersAttack:
             f"installed attack{known}.{did_you_mean(option, installed)}",
             code="attack-not-found",
         )
+
+
+def _loaded(option: Any) -> UsersAttack:
+    if not isinstance(option, str):
+        return _fitting(option, getattr(option, "__qualname__", type(option).__qualname__))
+    is_installed = not is_import_path(option)
+    if is_installed:
+        check_installed(option)
     source = partial(_load if is_installed else resolve, option)
     try:
         attack = source()

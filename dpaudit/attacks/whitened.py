@@ -212,9 +212,8 @@ class Innovations:
         return total
 
     def words(self) -> str:
-        what = (
-            f"adds up {len(self.steps)} coordinates, each minus its prediction from those before it"
-        )
+        count = f"{len(self.steps):,}"
+        what = f"adds up {count} coordinates, each minus its prediction from those before it"
         return with_most(what, self.columns)
 
 

@@ -220,7 +220,7 @@ class MechanismOptions:
         Words,
         about_audit(
             "The parameter for a numpy.random.Generator. With none, dpaudit passes no generator.",
-            unless="rng, if it has one",
+            unless="rng, random_state, generator or seed, if it has one",
             metavar="NAME",
             more="guides/mechanism.md#parameters-under-other-names",
         ),

@@ -154,7 +154,7 @@ def _reason(spec: AuditSpec, samples: int, rate: float, *, is_needed: bool) -> s
     limit = spec.sampling.samples
     seconds = limit.seconds if isinstance(limit, DefaultSamples) else math.inf
     pairs = len(spec.pairs)
-    per_pair = f" for each of {pairs} pairs" if pairs > 1 else ""
+    per_pair = f" for each of {pairs:,} pairs" if pairs > 1 else ""
     speed = f"{float(f'{rate:.2g}'):,.4g} draws/s" if rate < 1e3 else f"{rate:,.0f} draws/s"
     why = f"for about {seconds:g} s at {speed}"
     if is_needed:

@@ -189,7 +189,7 @@ def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
 
     takes: estimated seconds for `MIN_SAMPLES` draws of each pair.
     """
-    per_pair = "" if pairs == 1 else f" for each of {pairs} pairs"
+    per_pair = "" if pairs == 1 else f" for each of {pairs:,} pairs"
     return (
         f"the time limit of {_short(seconds)} s is too short: an audit makes at least "
         f"{MIN_SAMPLES:,} draws{per_pair}, and at {_short(rate)} draws per second it ends after "

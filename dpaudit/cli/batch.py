@@ -19,7 +19,7 @@ from dpaudit.certificates.result import AuditResult, Failed, Interrupted, Progre
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import describe_error, exit_code, print_traceback, undisturbed
 from dpaudit.cli.leaving import kept_from_leaving
-from dpaudit.cli.messages import folded
+from dpaudit.cli.messages import tell
 from dpaudit.cli.progress import make_display
 from dpaudit.cli.signals import Requests, heeded
 from dpaudit.cli.streams import kept
@@ -36,7 +36,7 @@ from dpaudit.reports.text import (
     render_summary,
     render_warnings,
 )
-from dpaudit.wording import on_one_line, visible
+from dpaudit.wording import on_one_line
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def run_batch(
         else:
             if debug and result.error_code is not None:
                 line = f"debug: {spec.name} ended in error[{result.error_code}]"
-                click.echo(folded(visible(line)), err=True)
+                tell(line)
             yield result, exit_codes.of_result(result)
             if isinstance(result.ending, Interrupted):
                 requests.check()
@@ -112,7 +112,7 @@ def run_one(
     # -q, only the verdict mentions it.
     reason = None if spec.requirements.allow_underpowered or quiet else foreseen(spec)
     if reason is not None:
-        click.echo(folded(visible(f"warning: {spec.name}: under-powered: {reason}")), err=True)
+        tell(f"warning: {spec.name}: under-powered: {reason}")
     display = make_display(spec, title, quiet=quiet)
     start = time.monotonic()
 
@@ -198,7 +198,8 @@ class Printer:
             raise UsageError(why, code="options-conflict")
         self._quiet, self._verbose, self._to = quiet, verbose, to
         self._width = name_width(names) if len(names) > 1 else None
-        self._needs_blank = False
+        # Whether nothing is printed yet, or an empty line is the last one.
+        self._is_apart = True
 
     def show(self, result: AuditResult) -> None:
         """Print the result of one audit: in a batch on one line, otherwise its whole report."""
@@ -223,20 +224,18 @@ class Printer:
         if self._width is not None:
             for name in not_run:
                 self._line(render_not_run(name, self._width))
-            self._needs_blank = True
-            self._block(render_summary(results, not_run, in_full=not self._quiet))
+            self._block(render_summary(results, not_run, in_full=not self._quiet), is_last=True)
 
     def _line(self, text: str) -> None:
-        """Print a line of text, after an empty line if `_block` printed the previous text."""
-        click.echo(f"\n{text}" if self._needs_blank else text, file=self._to)
-        self._needs_blank = False
+        click.echo(text, file=self._to)
+        self._is_apart = False
 
-    def _block(self, text: str) -> None:
-        """Print `text` with an empty line before and after it."""
-        if self._width is not None and not self._verbose:
-            self._needs_blank = True
-        self._line(text)
-        self._needs_blank = True
+    def _block(self, text: str, *, is_last: bool = False) -> None:
+        """Print `text` with an empty line before it and, in a batch, after it."""
+        # The progress of the next audit may follow.
+        after = "" if is_last or self._width is None else "\n"
+        self._line(text + after if self._is_apart else f"\n{text}{after}")
+        self._is_apart = bool(after)
 
 
 def _coloured(text: str, result: AuditResult) -> str:

@@ -19,6 +19,7 @@ from dpaudit.cli.flags import (
     given_settings,
     some_flags,
 )
+from dpaudit.cli.messages import tell
 from dpaudit.cli.saving import outputs_of, write_outputs
 from dpaudit.cli.signals import heeded
 from dpaudit.cli.streams import set_apart
@@ -27,7 +28,6 @@ from dpaudit.errors import UsageError
 from dpaudit.import_path import check_file, split
 from dpaudit.releases.bisecting import ReleaseResult, bisected
 from dpaudit.releases.environments import Environments, NotInstallable, releases
-from dpaudit.wording import visible
 
 _CALL = ("params", "init", "call", "factory", "batch_arg", "data_arg", "rng_arg", "as")
 _CLAIM = tuple(
@@ -156,4 +156,4 @@ def bisect(
 
 def _say(result: ReleaseResult) -> None:
     words = f"{result.release}: {result.answer}" + (f" ({result.why})" if result.why else "")
-    click.echo(visible(words), err=True)
+    tell(words)

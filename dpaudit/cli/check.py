@@ -17,11 +17,11 @@ from dpaudit.cli.batch import reason_of
 from dpaudit.cli.click_classes import Choice
 from dpaudit.cli.group import DEBUG, debug_option, error_line, print_traceback
 from dpaudit.cli.leaving import kept_from_leaving
-from dpaudit.cli.messages import folded
+from dpaudit.cli.messages import tell
 from dpaudit.cli.streams import kept, set_apart
 from dpaudit.errors import code_of
 from dpaudit.targets.target import AnyTarget, CommandTarget, single_targets, starts_a_program
-from dpaudit.wording import counted, visible
+from dpaudit.wording import counted
 
 if TYPE_CHECKING:
     from dpaudit.config.problems import Locate
@@ -59,16 +59,16 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
             programs = (entry for entry in loaded.specs if starts_a_program(entry[1].target))
             problems += _unloadable((("mechanism", *entry) for entry in programs), debug=debug)
         for text in sorted(problems, key=_line):
-            click.echo(folded(visible(text)), err=True)
+            tell(text)
         wrong += len(problems)
         if not problems:
             summary = f"{file}: {counted(len(loaded.specs), 'audit')}"
             for text in dict.fromkeys(_underpowered(loaded.specs)):
-                click.echo(folded(visible(text)), err=True)
+                tell(text)
             click.echo(summary, file=stdout)
     if not wrong:
         return exit_codes.NOTHING_FOUND
-    click.echo(counted(wrong, "problem"), err=True)
+    tell(counted(wrong, "problem"))
     return exit_codes.USAGE
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import click
 
 from dpaudit.cli import exit_codes, leaving, streams
 from dpaudit.cli.group import RootGroup, guarded
+from dpaudit.cli.messages import columns_of
 from dpaudit.version import __version__
+from dpaudit.wording import MAX_WIDTH, of_width
 
 COMMANDS = {
     "init": ("dpaudit.cli.init:init", "Write a first audit, a test and a workflow."),
@@ -86,7 +89,9 @@ def run_commands(*, completes: bool) -> None:
     if not completes:
         leaving.begin()
     streams.prepare()
-    leaving.leave(guarded(_checked))
+    with of_width(columns_of(sys.stdout) if sys.stdout.isatty() else MAX_WIDTH):
+        code = guarded(_checked)
+    leaving.leave(code)
 
 
 def _checked() -> int:

@@ -68,9 +68,24 @@ def explained(every: Iterable[ClaimParameter]) -> tuple[ClaimParameter, ...]:
 _NUMBERS = explained(parameters())
 
 
-@click.group("explain", cls=SuggestingGroup)
+class _ExplainGroup(SuggestingGroup):
+    """A group of commands, of which options without a command mean the first, `posterior`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
+            args = ["posterior", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("explain", cls=_ExplainGroup)
 def explain() -> None:
-    """Show what a privacy claim means for an attacker. Nothing is audited."""
+    """Show what a privacy claim means for an attacker. Nothing is audited.
+
+    Without a command, options are those of posterior:
+
+    \b
+    dpaudit explain --epsilon 1
+    """
 
 
 def _checked(_: click.Context, __: click.Parameter, figure: Path | None) -> Path | None:

@@ -23,13 +23,12 @@ from dpaudit.claims import (
 from dpaudit.cli.click_classes import USUAL, Choice, option
 from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
-from dpaudit.cli.messages import folded
+from dpaudit.cli.messages import tell
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 from dpaudit.inputs.datasets import parse_dataset
 from dpaudit.inputs.decoding import check_read
 from dpaudit.inputs.pairs import NeighbouringPair, several_more, unlike_inputs
-from dpaudit.wording import visible
 
 Command = Callable[..., Any]
 
@@ -95,7 +94,7 @@ def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int |
     if text == "random":
         seed = DrawnSeed(secrets.randbelow(2**32))
         if not ctx.params.get("resume"):  # a resumed run uses the seed of its journal
-            click.echo(f"--seed random drew {seed}; --seed {seed} repeats this run", err=True)
+            tell(f"--seed random drew {seed}; --seed {seed} repeats this run")
         return seed
     return None if text is None else _read(ctx, param, text)
 
@@ -289,7 +288,7 @@ def warn_of_inputs(pairs: Iterable[NeighbouringPair], group: int) -> None:
 
 
 def _warn(text: str) -> None:
-    click.echo(folded(visible(f"warning: {text}")), err=True)
+    tell(f"warning: {text}")
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from typing import Any
 import click
 
 from dpaudit.cli import exit_codes
-from dpaudit.cli.messages import folded
+from dpaudit.cli.messages import columns_of, standard_error, tell
 from dpaudit.cli.streams import OutputError, abandon_output
 from dpaudit.errors import DpauditError, UsageError, code_of
-from dpaudit.wording import did_you_mean, nearest, on_one_line, visible
+from dpaudit.wording import did_you_mean, nearest, on_one_line
 
 DEBUG = "dpaudit.debug"
 
@@ -100,7 +100,8 @@ class RootGroup(SuggestingGroup):
         return command
 
     def get_help(self, ctx: click.Context) -> str:
-        ctx.terminal_width = _help_width(ctx.max_content_width or 80)
+        columns = min(columns_of(sys.stdout), ctx.max_content_width or 80)
+        ctx.terminal_width = max(columns - 2, 50)
         return super().get_help(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -137,18 +138,6 @@ class RootGroup(SuggestingGroup):
             return _failed(error, debug=bool(ctx.meta.get(DEBUG)))
 
 
-def _help_width(limit: int) -> int:
-    """Return the width of a help text, at most `limit`, in columns."""
-    # click computes the same number, but imports shutil, which imports three compression modules.
-    columns = 0
-    with suppress(KeyError, ValueError):
-        columns = int(os.environ["COLUMNS"])
-    if columns <= 0:
-        with suppress(OSError):
-            columns = os.get_terminal_size(1).columns
-    return max(min(columns or 80, limit) - 2, 50)
-
-
 def guarded(command: Callable[[], Any]) -> int:
     """Call `command` and return its exit code. If it raises an error, print the error and return
     the exit code of the error."""
@@ -162,7 +151,7 @@ def guarded(command: Callable[[], Any]) -> int:
         return error.exit_code
     except click.Abort as error:
         code = getattr(error.__cause__, "code", exit_codes.INTERRUPTED)
-        click.echo("interrupted" if code == exit_codes.INTERRUPTED else "terminated", err=True)
+        tell("interrupted" if code == exit_codes.INTERRUPTED else "terminated")
         return int(code)
     except BrokenPipeError:
         abandon_output()
@@ -173,7 +162,7 @@ def guarded(command: Callable[[], Any]) -> int:
 
 def _failed(error: Exception, *, debug: bool = False) -> int:
     """Print an error and return its exit code."""
-    click.echo(folded(visible(error_line(error, debug=debug))), err=True)
+    tell(error_line(error, debug=debug))
     if isinstance(error, OutputError):
         abandon_output()
     return exit_code(error)
@@ -250,7 +239,7 @@ def print_traceback(error: BaseException) -> None:
     """Print the traceback of an error to standard error, for --debug."""
     import traceback
 
-    click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    click.echo("".join(traceback.format_exception(error)), file=standard_error(), nl=False)
 
 
 def _show(error: click.ClickException) -> None:
@@ -271,4 +260,4 @@ def _show(error: click.ClickException) -> None:
             message += f" Did you mean {known[near]!r}?"
     path = error.ctx.command_path if error.ctx else "dpaudit"
     line = f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')"
-    click.echo(folded(visible(line)), err=True)
+    tell(line)

@@ -40,7 +40,7 @@ from dpaudit.import_path import is_file, public_callables, resolve, split
 from dpaudit.inputs.values import written
 from dpaudit.inputs.yaml_values import compose
 from dpaudit.reports.layout import wrap
-from dpaudit.targets.parameters import BATCH, RNG
+from dpaudit.targets.parameters import BATCH, GENERATORS, RNG, SEED
 
 CONFIG = Path("audits.yaml")
 TEST = Path("test_privacy.py")
@@ -149,7 +149,7 @@ Examples:
     "--nightly",
     is_flag=True,
     section=USUAL,
-    help="Also write a workflow that adds up the evidence of all nights.",
+    help="Also write a workflow that adds up all nights.",
 )
 @some_flags("debug")
 @click.pass_context
@@ -242,7 +242,8 @@ def _arguments(
     if function is not None:
         names = [name for name in _parameters(function) if name != "self"]
         taken = {settings.get("data_arg", next(iter(names), None)), "self"}
-        taken |= {settings.get("rng_arg", RNG), settings.get("batch_arg", BATCH)}
+        rngs = {settings["rng_arg"]} if "rng_arg" in settings else {RNG, *GENERATORS, SEED}
+        taken |= {settings.get("batch_arg", BATCH), *rngs}
         settings["params"] = _filled(function, settings.get("params", {}), taken, claim)
     return {key: value for key, value in settings.items() if value not in ({}, None)}
 

@@ -1,12 +1,22 @@
-"""Prepare texts for a terminal: break messages into lines, and write texts in ASCII."""
+"""Print messages on standard error: break them into lines for a terminal, and write texts in
+ASCII."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
 
-_COLUMNS = 80
+import click
+
+from dpaudit.wording import MAX_WIDTH, MIN_WIDTH, visible
+
+# Standard error while `sys.stderr` belongs to the mechanism; otherwise None.
+_stream: TextIO | None = None
 # Replaces each space at which a line must not break. No message contains this character, since
 # `visible` shows it as an escape sequence.
 _GLUE = "\0"
@@ -26,12 +36,34 @@ _PASTED = (
 )
 
 
+def standard_error() -> TextIO:
+    """Return the stream for messages of this program."""
+    return _stream or sys.stderr
+
+
+@contextmanager
+def given_away(stderr: TextIO) -> Iterator[None]:
+    """Within the `with` block, let the mechanism have `stderr` as its standard error."""
+    global _stream
+    _stream, sys.stderr = sys.stderr, stderr
+    try:
+        yield
+    finally:
+        sys.stderr, _stream = _stream, None
+
+
+def tell(text: str) -> None:
+    """Print a message of this program, with control characters escaped."""
+    click.echo(folded(visible(text)), file=standard_error(), err=True)
+
+
 def folded(text: str) -> str:
-    """Return a message with line breaks after at most 80 columns. There is no break inside a
-    command or another text that the user may copy. If standard error is not a terminal, return it
-    unchanged."""
+    """Return a message with line breaks after at most 80 columns, or those of a narrower terminal,
+    but never inside a command or another text that the user may copy; unchanged if standard error
+    is not a terminal."""
     if not _is_terminal():
         return text
+    limit = max(MIN_WIDTH, min(MAX_WIDTH, columns_of(standard_error())))
     import textwrap  # only terminals need it
 
     lines: list[str] = []
@@ -39,7 +71,7 @@ def folded(text: str) -> str:
         glued = re.sub(_PASTED, lambda match: match[0].replace(" ", _GLUE), line)
         lines += textwrap.wrap(
             glued,
-            _COLUMNS,
+            limit,
             subsequent_indent="  ",
             break_long_words=False,
             break_on_hyphens=False,
@@ -47,9 +79,21 @@ def folded(text: str) -> str:
     return "\n".join(lines).replace(_GLUE, " ")
 
 
+def columns_of(terminal: TextIO) -> int:
+    """Return the width of a terminal in columns; 80 if it is unknown."""
+    # shutil computes the same number, but imports three compression modules.
+    columns = 0
+    with suppress(KeyError, ValueError):
+        columns = int(os.environ["COLUMNS"])
+    if columns <= 0:
+        with suppress(OSError, ValueError):
+            columns = os.get_terminal_size(terminal.fileno()).columns
+    return columns if columns > 0 else MAX_WIDTH
+
+
 def _is_terminal() -> bool:
     try:
-        return sys.stderr.isatty()
+        return standard_error().isatty()
     except (AttributeError, ValueError):  # standard error is absent, or the mechanism has closed it
         return False
 

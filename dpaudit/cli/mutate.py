@@ -12,14 +12,13 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.click_classes import NUMBER, AuditCommand, option
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import some_flags
-from dpaudit.cli.messages import folded
+from dpaudit.cli.messages import tell
 from dpaudit.cli.run import audits_of
 from dpaudit.cli.saving import outputs_of, write_outputs
 from dpaudit.cli.signals import heeded
 from dpaudit.cli.streams import set_apart
 from dpaudit.errors import UsageError
 from dpaudit.mutating.kinds import KINDS, checked
-from dpaudit.wording import visible
 
 # Options of audits that have no effect here: mutants are audited in one process, and by draws.
 _LEFT_OUT = (
@@ -105,7 +104,7 @@ def mutate(
     outputs = outputs_of(json, report, ("text", "json", "html", "junit"))
     specs = audits_of(ctx)
     if not specs:
-        click.echo(folded(visible(f"no audit's name matches -k {pattern!r}")), err=True)
+        tell(f"no audit's name matches -k {pattern!r}")
         return exit_codes.NOTHING_MATCHED
     # Imported here, since a mistake in the command needs no engine.
     from dpaudit.auditing.engine import check_mechanism
@@ -129,4 +128,4 @@ def mutate(
 
 
 def _say(words: str) -> None:
-    click.echo(folded(visible(words)), err=True)
+    tell(words)

@@ -21,7 +21,7 @@ from dpaudit.cli.click_classes import NUMBER, AuditCommand, option
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import some_flags, warn_of_inputs, whole_number
 from dpaudit.cli.group import exit_code
-from dpaudit.cli.messages import folded
+from dpaudit.cli.messages import tell
 from dpaudit.cli.run import audits_of
 from dpaudit.cli.signals import Requests
 from dpaudit.cli.streams import set_apart
@@ -121,7 +121,7 @@ def plan_(
         raise UsageError(f"--power={power:g} must lie in (0, 1), e.g. 0.9", code="option-invalid")
     specs = audits_of(ctx)
     if not specs:
-        click.echo(folded(visible(f"no audit's name matches -k {pattern!r}")), err=True)
+        tell(f"no audit's name matches -k {pattern!r}")
         return exit_codes.NOTHING_MATCHED
     codes, width = [], name_width([spec.name for spec in specs])
     with auditing() as requests:
@@ -133,7 +133,7 @@ def plan_(
                 if len(specs) == 1:
                     raise
                 text = f"error: {spec.name}: {reason_of(error, spec)}"
-                click.echo(folded(visible(text)), err=True)
+                tell(text)
                 codes.append(exit_code(error))
                 continue
             name = visible(spec.name)

@@ -1,18 +1,17 @@
-"""Show the progress of an audit on standard error: a bar on a terminal, lines in a log."""
+"""Show the progress of an audit on standard error: a bar on a terminal, one line in a log."""
 
 from __future__ import annotations
 
 import math
 import os
-import sys
 import time
 from typing import Any
-
-import click
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.result import Progress
+from dpaudit.cli import streams
+from dpaudit.cli.messages import standard_error, tell
 from dpaudit.reports import numbers
 
 # Width of the progress bar, in characters.
@@ -44,22 +43,24 @@ class Display:
 
 
 def make_display(spec: AuditSpec, title: str, *, quiet: bool) -> Display:
-    """Return the display of an audit's progress: a progress bar on a terminal, lines in a log,
-    nothing if `quiet`. `title` has the name of the audit and, in a batch, its number."""
+    """Return the display of progress on standard error: a progress bar on a terminal, unless
+    results go to a pipe; otherwise one line; nothing if `quiet`. `title` has the name of the audit,
+    and in a batch its number."""
     if quiet:
         return Display(spec, title)
-    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+    is_terminal = standard_error().isatty() and os.environ.get("TERM") != "dumb"
+    if is_terminal and not streams.is_piped:
         return _Live(spec, title)
     return _LogDisplay(spec, title)
 
 
 class _LogDisplay(Display):
-    """Prints the progress as a new line every 5 seconds, as is usual in logs."""
+    """Prints the progress once, as a line, if the audit takes more than 5 seconds."""
 
-    patience = pause = 5.0
+    patience = 5.0
 
     def show(self, progress: Progress) -> None:
-        click.echo(f"{self._title}: {status(progress, self._spec)}", err=True)
+        tell(f"{self._title}: {status(progress, self._spec)}")
 
 
 class _Live(Display):
@@ -79,7 +80,7 @@ class _Live(Display):
             # Each call of `show` refreshes the display. A refreshing thread would slow the
             # mechanism, since both need the interpreter lock.
             self._live = Live(
-                console=Console(stderr=True),
+                console=Console(file=standard_error()),
                 auto_refresh=False,
                 transient=True,
                 redirect_stdout=False,  # what the mechanism prints has its own way

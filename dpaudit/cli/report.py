@@ -22,7 +22,7 @@ from dpaudit.cli.batch import Printer, auditing, run_one
 from dpaudit.cli.click_classes import AuditCommand
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.group import undisturbed
-from dpaudit.cli.messages import folded
+from dpaudit.cli.messages import tell
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.cli.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
@@ -31,7 +31,7 @@ from dpaudit.inputs.files import piped, read_text, reading
 from dpaudit.reports.json import Document, document, entry, fields_of, read_document
 from dpaudit.reports.layout import wrap
 from dpaudit.reports.text import unended
-from dpaudit.wording import ONE_PROCESS, WORKER_DIED, counted, shown, visible
+from dpaudit.wording import ONE_PROCESS, WORKER_DIED, counted, shown
 
 _UNSEEN = (
     "A record cannot show that the draws really came from the mechanism, that nothing was left "
@@ -79,10 +79,10 @@ def report(
         with set_apart():
             disagreements += differences(results, planned, quiet=quiet)
     for text in disagreements:
-        click.echo(folded(visible(f"error: {file}: {text}")), err=True)
+        tell(f"error: {file}: {text}")
     if disagreements:
         if report:
-            click.echo("error: --report: nothing was written, since numbers disagree", err=True)
+            tell("error: --report: nothing was written, since numbers disagree")
         return exit_codes.FAILURE
     saved.finish()
     if not quiet:
@@ -91,7 +91,7 @@ def report(
     complete = [result for result in results if not isinstance(result.ending, Interrupted)]
     missing = unended(len(complete), planned, not_run)
     if missing:
-        click.echo(folded(visible(f"error: {file}: {missing}")), err=True)
+        tell(f"error: {file}: {missing}")
         return exit_codes.FAILURE
     return exit_codes.NOTHING_FOUND
 

@@ -22,7 +22,7 @@ from dpaudit.cli.click_classes import AuditCommand, command_line, repeating
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
-from dpaudit.cli.messages import folded
+from dpaudit.cli.messages import standard_error, tell
 from dpaudit.cli.saving import Results, check_writable, destinations
 from dpaudit.cli.streams import OutputError, set_apart
 from dpaudit.config.building import build_spec
@@ -32,7 +32,7 @@ from dpaudit.float_errors import auditor_errstate
 from dpaudit.import_path import list_names, split
 from dpaudit.reports.layout import pasted
 from dpaudit.reports.numbers import unglued
-from dpaudit.wording import counted, visible
+from dpaudit.wording import counted
 
 _CONFIGURATIONS = (".yaml", ".yml")
 
@@ -91,7 +91,7 @@ def run(
     results = Results(destinations(json, report, inputs), stdout, planned=len(specs))
     if not specs:
         listed = list_names(spec.name for spec in requested)
-        click.echo(folded(visible(f"no audit's name matches -k {pattern!r}.{listed}")), err=True)
+        tell(f"no audit's name matches -k {pattern!r}.{listed}")
         return exit_codes.NOTHING_MATCHED
     names = [spec.name for spec in specs]
     printer = Printer(names, quiet=quiet, verbose=verbose, to=results.beside)
@@ -177,11 +177,11 @@ def finished(
             if is_open(interim):
                 printer.show(result)
         ended = sum(not isinstance(result.ending, Interrupted) for result in interim_results)
-        click.echo(f"\n{ended} of {counted(len(specs), 'audit')} finished", err=True)
+        tell(f"\n{ended} of {counted(len(specs), 'audit')} finished")
         if specs[0].journaling.journal is not None:
             again = () if "--resume" in sys.argv else ("--resume",)
             line = command_line([*sys.argv[1:], *again])
-            click.echo(f"continue with: {line}", err=True)
+            click.echo(f"continue with: {line}", file=standard_error())
         raise
     except (BrokenPipeError, OutputError):
         _final(interim_results, len(specs), results)

@@ -5,7 +5,6 @@ that no reader sees half a file. Standard output is written at the end of the ru
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import Any, NamedTuple, TextIO
 import click
 
 from dpaudit.certificates.result import AuditResult
+from dpaudit.cli.messages import standard_error
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.formats import FORMATS, Format, parse_report
-from dpaudit.wording import did_you_mean
+from dpaudit.wording import MAX_WIDTH, did_you_mean, of_width
 
 STDOUT = "-"
 # Environment variable in which GitHub Actions names the file for the summary of a step.
@@ -97,9 +97,9 @@ class Results:
 
     @property
     def beside(self) -> TextIO:
-        """Return the stream for the text report: standard output or, if another report goes to
-        standard output, standard error."""
-        return sys.stderr if any(to.file == STDOUT for to in self._entries) else self._stdout
+        """Return the stream for the text report: standard error if another report goes to standard
+        output, else standard output."""
+        return standard_error() if any(to.file == STDOUT for to in self._entries) else self._stdout
 
     def add(self, result: AuditResult) -> None:
         """Add a result to the report of each destination."""
@@ -156,7 +156,7 @@ def show_and_save(
     if place is not None and place != STDOUT:
         write_whole(Path(place), record())
     is_shown = place == STDOUT
-    click.echo(report, nl=False, file=None if is_shown else stdout, err=is_shown)
+    click.echo(report, nl=False, file=standard_error() if is_shown else stdout)
     if is_shown:
         click.echo(_bytes(record()), nl=False, file=stdout)
 
@@ -190,13 +190,15 @@ def write_outputs(
 
     text_of: returns the report in a format.
     """
+    with of_width(MAX_WIDTH):
+        texts = {kind: text_of(kind) for kind, _ in outputs}
     for kind, file in outputs:
         if file != STDOUT:
-            write_whole(Path(file), text_of(kind))
+            write_whole(Path(file), texts[kind])
     shown = [kind for kind, file in outputs if file == STDOUT]
-    click.echo(text_of("text"), nl=False, err=bool(shown), file=None if shown else stdout)
+    click.echo(text_of("text"), nl=False, file=standard_error() if shown else stdout)
     for kind in shown:
-        click.echo(text_of(kind), nl=False, file=stdout)
+        click.echo(texts[kind], nl=False, file=stdout)
 
 
 def add_at_end(path: Path, text: str) -> None:

@@ -8,13 +8,14 @@ import codecs
 import errno
 import io
 import os
+import stat
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any, TextIO
 
-from dpaudit.cli.messages import in_ascii
+from dpaudit.cli.messages import given_away, in_ascii
 from dpaudit.errors import DpauditError, UsageError
 
 _SPELT_OUT = "dpaudit.spelt_out"
@@ -58,14 +59,16 @@ class _Ascii(io.TextIOWrapper):
 # File descriptor to which this program writes its messages. First it is standard error itself;
 # `prepare` replaces it by a copy, since a mechanism may close standard error.
 _messages = 2
+# Whether standard output is a pipe, which may end on the same terminal as standard error.
+is_piped = False
 
 
 def prepare() -> None:
     """Replace sys.stdout by a stream that raises OutputError if writing fails, and sys.stderr by a
     stream that drops text that cannot be written."""
     sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout, line_buffering=False)
-    global _messages
-    _messages = os.dup(2)
+    global _messages, is_piped
+    _messages, is_piped = os.dup(2), stat.S_ISFIFO(os.fstat(1).st_mode)
     sys.stderr = _to_messages(sys.stderr)
 
 
@@ -103,8 +106,8 @@ def kept() -> Iterator[None]:
 @contextmanager
 def set_apart() -> Iterator[TextIO]:
     """Yield a stream that writes results to standard output. Within the `with` block, everything
-    else that this process or its children print to standard output goes to standard error, each
-    line once."""
+    else that this process or its children print there, and what Python code writes to sys.stderr,
+    goes to standard error, each line once."""
     stdout = sys.stdout
     try:
         number = stdout.fileno()
@@ -118,7 +121,8 @@ def set_apart() -> Iterator[TextIO]:
     stdout.flush()
     results = _text(_Output(os.dup(number), "w"), stdout, line_buffering=False)
     shown = warnings.showwarning
-    with shown_once(number, _messages), kept():
+    stderr = _text(_Messages(number, "w", closefd=False), sys.stderr, line_buffering=True)
+    with shown_once(number, _messages), kept(), given_away(stderr):
         warnings.showwarning = show_warning
         try:
             yield results

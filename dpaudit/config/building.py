@@ -121,6 +121,14 @@ def _without_nulls(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _attack(named: str, base: Folder) -> str:
+    from dpaudit.attacks.user_attacks import check_installed, is_import_path
+
+    if not is_import_path(named):
+        check_installed(named)
+    return located(named, base)
+
+
 def _spec(settings: Settings, base: Folder) -> AuditSpec:
     if "samples" in settings and "time" in settings:
         raise conflict(("time",), *TWO_BUDGETS)
@@ -130,7 +138,8 @@ def _spec(settings: Settings, base: Folder) -> AuditSpec:
         with about("range"):
             options["range"] = tuple(map(with_tuples, options["range"]))
     if "attacks" in options:
-        options["attacks"] = tuple(located(attack, base) for attack in options["attacks"])
+        with about("attacks"):
+            options["attacks"] = tuple(_attack(attack, base) for attack in options["attacks"])
     once = target_of(settings, base)
     with about("repeat"):
         target = repeated(once, settings.get("repeat", DEFAULTS["repeat"]))

@@ -200,7 +200,7 @@ def _rows(file: Path) -> CsvRows:
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise malformed(
-                f"row {number} has {counted(len(row), 'cell')}, the first one has {len(rows[0])}"
+                f"row {number} has {counted(len(row), 'cell')}, the first one has {len(rows[0]):,}"
             )
     return rows
 

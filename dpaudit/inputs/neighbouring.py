@@ -144,7 +144,7 @@ def _check_changed(first: Records, second: Records, adjacency: Adjacency, group:
     words = adjacency.describe()
     if len(first) != len(second):
         raise _no_neighbours(
-            f"d1 has {counted(len(first), 'row')} and d2 {len(second)}; {words} keeps the number "
+            f"d1 has {counted(len(first), 'row')} and d2 {len(second):,}; {words} keeps the number "
             "of rows (add-remove allows one more or less)"
         )
     changed = sum(left != right for left, right in zip(first, second, strict=True))

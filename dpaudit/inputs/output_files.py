@@ -135,7 +135,7 @@ def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]
             continue
         if len(row) != len(header):
             raise malformed(
-                f"line {number} has {counted(len(row), 'cell')}, the header has {len(header)}; "
+                f"line {number} has {counted(len(row), 'cell')}, the header has {len(header):,}; "
                 "every row must have a cell for each column"
             )
         yield row

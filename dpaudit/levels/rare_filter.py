@@ -155,7 +155,7 @@ class RareFilter:
         """The frequency of rare entries in words: `seen fewer than 10 times in 500 draws`."""
         if self.is_narrowed:
             return "rarely seen while learning"
-        return f"seen fewer than {self.often} times in {self.draws:,} draws"
+        return f"seen fewer than {self.often:,} times in {self.draws:,} draws"
 
     @property
     def has_ranges(self) -> bool:

@@ -190,7 +190,8 @@ class Service:
         main process has written the number of the dataset of each draw into `Layout.arms`.
 
         seed: number from which all random generators are seeded.
-        how: names of the parameters for a random generator and for the dataset; see `_prepared`.
+        how: names of the mechanism's parameters for a random generator and for the dataset, and
+            whether the former gets seeds instead; see `_prepared`.
         """
         self._with_torch_seeded(lambda: self._draw_singly(count, self._prepared(seed, how)))
         self._check_unchanged(set(self._layout.arms[:count]))
@@ -246,8 +247,9 @@ class Service:
         self, seed: int, how: Any, batch: dict[str, int] | None = None
     ) -> Callable[..., Any]:
         """Seed every random generator. Return a function that calls the mechanism for a dataset."""
-        rng, data = how
-        if rng is not None and "numpy" not in sys.modules and importlib.util.find_spec("numpy"):
+        rng, data, by_seed = how
+        takes_generator = rng is not None and not by_seed
+        if takes_generator and "numpy" not in sys.modules and importlib.util.find_spec("numpy"):
             importlib.import_module("numpy")
         numpy: Any = sys.modules.get("numpy")
         if self._requests < 2:  # also in the second request: the first call may make a generator
@@ -258,12 +260,14 @@ class Service:
         if _has_torch():
             _torch().seed_globally(child_seed(seed, "torch"))
         arguments: dict[str, Any] = dict(batch or {})
-        if rng is not None:
+        if takes_generator:
             make = numpy.random.default_rng if numpy else random.Random
             arguments[rng] = make(child_seed(seed, "rng"))
         # If the user's `params` also contain one of `arguments`, such as the random generator, this
         # call raises TypeError.
         draw = functools.partial(self._function, **self._params, **arguments)
+        if by_seed:
+            draw = functools.partial(_seeded, draw, rng, random.Random(child_seed(seed, "rng")))
         return draw if data is None else lambda dataset: draw(**{data: dataset})
 
     def _draw_singly(self, count: int, draw: Callable[..., Any]) -> None:
@@ -330,6 +334,10 @@ class Service:
                 )
 
 
+def _seeded(draw: Any, name: str, seeds: random.Random, /, *dataset: Any, **arguments: Any) -> Any:
+    return draw(*dataset, **arguments, **{name: seeds.getrandbits(32)})
+
+
 def _digest(dataset: Any) -> int:
     try:
         return hash(_frames().content(dataset) if _has_tables() else pickle.dumps(dataset))
@@ -387,12 +395,16 @@ def _root(mechanism: Any) -> str:
 
 
 def _signature(function: Any) -> Any:
-    """Return [name, kind, whether required] for each parameter; None if it cannot be read."""
+    """Return a list of fields for each parameter; None if the signature cannot be read."""
     try:
         parameters = importlib.import_module("inspect").signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
-    return [[item.name, int(item.kind), item.default is item.empty] for item in parameters]
+    # `adapters.isolation._parameter` takes these fields.
+    return [
+        [p.name, int(p.kind), p.default is p.empty, p.default is None, str(p.annotation)]
+        for p in parameters
+    ]
 
 
 def resolved(path: str) -> Any:

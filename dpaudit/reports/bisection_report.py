@@ -51,8 +51,7 @@ def as_text(result: Bisection) -> str:
             if release.why
             for line in wrap(f"{release.release}: {release.why}")
         ),
-        "",
-        *wrap(_NO_PROOF),
+        *(line for text in _legend(result) for line in ["", *wrap(text)]),
     ]
     return visible("\n".join(lines)) + "\n"
 
@@ -67,9 +66,8 @@ def as_markdown(result: Bisection) -> str:
     """Return a Markdown table of the releases."""
     head = f"**{escaped(result.package)}: {escaped(result.summary)}**"
     rows = (table_row([escaped(cell) for cell in _cells(release)]) for release in result.tested)
-    return "\n".join(
-        [head, "", *_sentences(result), "", *table_head(_HEAD), *rows, "", _NO_PROOF, ""]
-    )
+    legend = [line for text in _legend(result) for line in (text, "")]
+    return "\n".join([head, "", *_sentences(result), "", *table_head(_HEAD), *rows, "", *legend])
 
 
 def as_html(result: Bisection) -> str:
@@ -85,10 +83,11 @@ def as_html(result: Bisection) -> str:
     paragraphs = "".join(
         f"<p>{html.escape(visible(sentence))}</p>\n" for sentence in _sentences(result) if sentence
     )
+    legend = "".join(f"<p>{html.escape(text)}</p>\n" for text in _legend(result))
     return (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
         f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n{paragraphs}<table><tr>{head}</tr>\n{rows}\n"
-        f"</table>\n<p>{html.escape(_NO_PROOF)}</p>\n</html>\n"
+        f"</table>\n{legend}</html>\n"
     )
 
 
@@ -101,6 +100,12 @@ def _sentences(result: Bisection) -> Iterator[str]:
     yield f"Event: {result.event}; found in {result.found_in}, frozen, and counted in each release."
     yield ""
     yield f"Mechanism: {result.target}; {result.pair}."
+
+
+def _legend(result: Bisection) -> list[str]:
+    """Return the explanation of “not refuted”, if a release has this answer."""
+    is_needed = any(release.answer == "not refuted" for release in result.tested)
+    return [_NO_PROOF] if is_needed else []
 
 
 def _cells(release: ReleaseResult) -> tuple[str, ...]:

@@ -157,7 +157,7 @@ def rows(result: AuditResult, *, every: bool) -> list[Item]:
     lines = [line for bound in bounds(result, every=every) for line in bound.row(result)]
     p, level = p_value(result)
     pairs = getattr(result.ending, "pairs", len(result.certificates))
-    corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
+    corrected = f", corrected for {pairs:,} pairs" if pairs > 1 else ""
     of_family = "" if result.family is None else _of_the_family(result, result.family)
     text = f"{p} (violation if ≤ {level}{of_family}{corrected})"
     if pairs:

@@ -11,7 +11,7 @@ from typing import Any
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
 from dpaudit.float_errors import auditor_errstate
-from dpaudit.wording import did_you_mean
+from dpaudit.wording import MAX_WIDTH, did_you_mean, of_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,14 @@ class Format:
             check()
 
     def entry(self, result: AuditResult) -> Any:
-        """Return the data about one audit for a report. The audit has ended."""
-        with auditor_errstate():  # a mechanism may have changed NumPy's settings
+        """Return the data about one audit, which has ended, for a report."""
+        # A mechanism may have changed NumPy's settings.
+        with auditor_errstate(), of_width(MAX_WIDTH):
             return self._home().entry(result)
 
     def document(self, entries: Sequence[Any], planned: int, not_run: Sequence[str] = ()) -> str:
         """Return the text of a report on all audits, from their entries in order."""
-        with auditor_errstate():
+        with auditor_errstate(), of_width(MAX_WIDTH):
             text: str = self._home().document(entries, planned, not_run)
         return text
 

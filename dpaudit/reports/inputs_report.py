@@ -16,14 +16,16 @@ from dpaudit.hash_seed import VARIABLE
 from dpaudit.inputs.pairs import describe_pair
 from dpaudit.inputs.values import ARRAYS
 from dpaudit.reports import numbers
-from dpaudit.reports.layout import LABEL, WIDTH, Item, Row, row
+from dpaudit.reports.layout import LABEL, Item, Row, row
 from dpaudit.searching.snippets import as_given, columns_of, imports, in_form
-from dpaudit.wording import counted, shortened
+from dpaudit.wording import counted, report_width, shortened
 
 # Without -v, the report shows at most this number of tried pairs.
 _SHOWN_PAIRS = 3
 # Number of columns of a row of a tried pair that the inputs do not take, without its marks: the
 # estimate and the words around the inputs.
+# Least length of the text of an input, on a narrow terminal.
+_MIN_ROOM = 8
 _AROUND = len("ε ≈ 0.123  d1 = , d2 = ")
 # Length to which an input in the row of the unsettled pair is shortened, in characters.
 _SHOWN = 60
@@ -46,7 +48,7 @@ def inputs(result: AuditResult, certificate: AnyCertificate, *, shown: bool = Tr
     values, relation = _values(result, certificate.pair), getattr(certificate, "adjacency", None)
     parts = [f"{certificate.pair}: {values}" if values else certificate.pair]
     parts += [f"adjacency {relation}"] if relation else []
-    parts += [] if shown else [f"1 of {len(result.by_pair)} pairs (-v shows all)"]
+    parts += [] if shown else [f"1 of {len(result.by_pair):,} pairs (-v shows all)"]
     return row("inputs", "; ".join(parts))
 
 
@@ -174,7 +176,7 @@ def _distinct(leaders: Sequence[tuple[Leader, str]]) -> list[str]:
 
 
 def _briefly(leader: Leader, marks: str) -> str:
-    room = (WIDTH - LABEL - _AROUND - len(marks)) // 2
+    room = max(_MIN_ROOM, (report_width() - LABEL - _AROUND - len(marks)) // 2)
     d1, d2 = (shortened(value, room) for value in (leader.d1, leader.d2))
     return leader.apart or f"d1 = {d1}, d2 = {d2}"
 

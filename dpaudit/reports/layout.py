@@ -1,4 +1,5 @@
-"""Arrange a report in lines of at most 80 columns: rows with a label, and paragraphs."""
+"""Arrange a report in lines of at most `wording.report_width` columns: rows with a label, and
+paragraphs."""
 
 from __future__ import annotations
 
@@ -9,9 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from dpaudit.reports.numbers import GLUE
-from dpaudit.wording import visible
+from dpaudit.wording import report_width, visible
 
-WIDTH = 80
 LABEL = 14
 # Indentation of the first line of a row.
 _MARGIN = "  "
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     text: str
 
     def lines(self) -> list[str]:
-        """Return the row as lines of at most 80 columns, with a hanging indent."""
+        """Return the row as lines with a hanging indent."""
         if self.label is None:
             return wrap(self.text, _MARGIN, _MARGIN)
         return wrap(self.text, f"{_MARGIN}{f'{self.label} ':<{LABEL - len(_MARGIN)}}", BELOW)
@@ -54,15 +54,14 @@ def laid_out(items: Iterable[Item]) -> list[str]:
 
 
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
-    """Return `text` as lines of at most 80 columns. The first line is indented by `first`, the
-    others by `further`. Control characters are escaped, and long words broken, paths after a
-    slash."""
-    width = WIDTH - max(len(first), len(further))
+    """Return `text` as lines of the width of reports, indented by `first` and `further`, with
+    control characters escaped and long words broken: paths after a slash."""
+    room = report_width() - max(len(first), len(further))
     # No-break spaces keep a relation such as `ε ≥ 1` on one line.
     line = re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(visible(text).splitlines()))
     return textwrap.wrap(
-        re.sub(r"\S+", lambda word: _breakable(word[0], width), line),
-        WIDTH,
+        re.sub(r"\S+", lambda word: _breakable(word[0], room), line),
+        report_width(),
         initial_indent=first,
         subsequent_indent=further,
         break_on_hyphens=False,

@@ -1,5 +1,5 @@
-"""Audits as plain text of 80 columns: for one audit, a full report; for several, a line each and a
-summary."""
+"""Audits as plain text: a full report for one, a line each and a summary for
+several."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dpaudit.reports.audit_report import (
     warnings_of,
 )
 from dpaudit.reports.bounds_report import bounds, may_miss
-from dpaudit.reports.layout import WIDTH, laid_out, padded, pasted, row, width_of, wrap
-from dpaudit.wording import UNSEEDED, counted, in_a_line, shortened, visible
+from dpaudit.reports.layout import laid_out, padded, pasted, row, width_of, wrap
+from dpaudit.wording import UNSEEDED, counted, in_a_line, report_width, shortened, visible
 
 # Width of the column of verdicts, and largest width of the column of names, in columns of a
 # terminal.
@@ -88,9 +88,9 @@ def name_width(names: Iterable[str]) -> int:
     return min(_MAX_NAME, max((width_of(visible(name)) for name in names), default=0))
 
 
-def render_row(result: AuditResult, width: int) -> str:
-    """Return an audit as one line that begins with the verdict and a name of `width` columns. If
-    there is room in 80 columns, the line ends with the leak that the audit may miss."""
+def render_row(result: AuditResult, name_columns: int) -> str:
+    """Return an audit as one line that begins with the verdict and a name of `name_columns`
+    columns. If there is room, it ends with the leak that the audit may miss."""
     if is_expected(result) or (result.verdict is Verdict.VIOLATION and not result.expect):
         text = bounds(result)[0].brief(result)
     elif result.underpowered is not None:
@@ -99,11 +99,11 @@ def render_row(result: AuditResult, width: int) -> str:
         text = f"failed by {counted(len(result.failing_warnings), 'warning')} (strict)"
     else:
         text = f"expected: {result.expect}" if result.expect else ""
-    name = padded(shortened(visible(result.name), width), width)
+    name = padded(shortened(visible(result.name), name_columns), name_columns)
     line = f"{result.verdict.value:<{_VERDICT}}  {name}  {text}"
     missed = may_miss(result)
     power = f"{', ' if text else ''}may miss {missed}" if missed else ""
-    line += power if width_of(line + power) <= WIDTH else ""
+    line += power if width_of(line + power) <= report_width() else ""
     return numbers.unglued(line).rstrip()
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dpaudit.certificates.result import AuditResult, Recorded, Sampled, Verdict
 from dpaudit.certificates.traced import INSIDE, Excerpt, Finding, Site, Trace, short_path
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
-from dpaudit.reports.layout import WIDTH, Item, Row, laid_out, wrap
+from dpaudit.reports.layout import Item, Row, laid_out, wrap
 from dpaudit.reports.numbers import unglued
 from dpaudit.version import __version__
-from dpaudit.wording import counted, in_a_line, shortened, visible
+from dpaudit.wording import counted, in_a_line, report_width, shortened, visible
 
 CAUSE, NO_CAUSE, NOT_UNDERSTOOD = "CAUSE FOUND", "NO CAUSE FOUND", "NOT UNDERSTOOD"
 # Column heads of the table of lines that draw noise.
@@ -297,13 +297,13 @@ def _piece(excerpt: Excerpt) -> Iterator[str]:
     # Cut a long line; if it were wrapped, one line of code would look like two.
     yield _cut(f"{_MARGIN}{in_a_line(short_path(excerpt.file))}")
     marks = dict(excerpt.marked)
-    width = len(str(excerpt.start + len(excerpt.lines)))
+    digits = len(str(excerpt.start + len(excerpt.lines)))
     for number, code in enumerate(source(excerpt), excerpt.start):
         sign = ">" if number in marks else " "
-        yield _cut(f"{_MARGIN}{sign} {number:>{width}}  {code}".rstrip())
+        yield _cut(f"{_MARGIN}{sign} {number:>{digits}}  {code}".rstrip())
         if marks.get(number):
-            indent = min(len(code) - len(code.lstrip()), WIDTH // 2)
-            below = " " * (len(_MARGIN) + 2 + width + 2 + indent)
+            indent = min(len(code) - len(code.lstrip()), report_width() // 2)
+            below = " " * (len(_MARGIN) + 2 + digits + 2 + indent)
             yield _cut(f"{below}^ {in_a_line(marks[number])}")
 
 
@@ -319,7 +319,7 @@ def source(excerpt: Excerpt) -> list[str]:
 def _cut(line: str) -> str:
     # Cut the line after escaping it, since escapes make it longer.
     shown = visible(line)
-    return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…"
+    return shown if len(shown) <= report_width() else f"{shown[: report_width() - 1]}…"
 
 
 def as_json(trace: Trace) -> str:

@@ -42,11 +42,11 @@ def exact_reason(result: AuditResult, ending: Exact) -> str:
     certificate, claim = ending.deciding, result.claim
     if certificate.refuted:
         return f"exact: {_refutation(certificate, claim)}"
-    pairs = "this pair" if len(result.by_pair) == 1 else f"these {len(result.by_pair)} pairs"
+    pairs = "this pair" if len(result.by_pair) == 1 else f"these {len(result.by_pair):,} pairs"
     points = len(claim.points())
     if points == 1:
         return f"exact: {claim.describe()} holds for {pairs}"
-    return f"exact: the {points} points tested of {claim.describe()} hold for {pairs}"
+    return f"exact: the {points:,} points tested of {claim.describe()} hold for {pairs}"
 
 
 def exact_rows(result: AuditResult, pair: ExactCertificate, verbose: int) -> list[Item]:

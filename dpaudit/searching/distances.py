@@ -177,7 +177,7 @@ def _differences(first: Plain, second: Plain, at: str) -> Iterator[Fraction]:
     """Yield the absolute differences, except 0, between the numbers of two outputs."""
     if isinstance(first, list) and isinstance(second, list):
         if len(first) != len(second):
-            lengths = f"{counted(len(first), 'value')} for d1 and {len(second)} for d2"
+            lengths = f"{counted(len(first), 'value')} for d1 and {len(second):,} for d2"
             raise _Apart(f"the output{at} has {lengths}")
         for index, (left, right) in enumerate(zip(first, second, strict=True)):
             yield from _differences(left, right, f"{at}[{index}]")

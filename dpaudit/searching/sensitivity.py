@@ -367,8 +367,8 @@ def _function(target: Target) -> Iterator[Callable[[Any], Any]]:
 def _check_calling(how: Calling, target: Target) -> None:
     if how.rng is not None:
         raise TargetError(
-            f"{target.name} takes a generator of noise ({how.rng}); a sensitivity is of a function "
-            "without noise: name the part that computes the answer before noise is added",
+            f"{target.name} takes a generator or a seed ({how.rng}); a sensitivity is of a "
+            "function without noise: name the part that computes the answer before noise is added",
             code="function-not-repeatable",
         )
     if how.batch not in (None, NONE):

@@ -35,6 +35,7 @@ from dpaudit.targets.target import (
     SingleTarget,
     name_of,
     single_targets,
+    tuple_notation,
 )
 from dpaudit.watching import step
 from dpaudit.wording import did_you_mean, shortened, shown
@@ -120,7 +121,7 @@ def _instance(maker: Function, target: ImportedTarget) -> Any:
         lacks_arguments = target.init is None and isinstance(error, TypeError)
         raise TargetError(
             f"{target.path} cannot be made{detail}: {type(error).__name__}: {reason}"
-            f"{NEEDS_INIT if lacks_arguments else ''}",
+            f"{NEEDS_INIT if lacks_arguments else ''}{tuple_notation(str(error), target.init)}",
             code="mechanism-not-made",
         ) from error
 

@@ -18,6 +18,8 @@ from dpaudit.wording import did_you_mean
 BATCH = "size"
 # Usual name of the parameter for the random generator.
 RNG = "rng"
+# Names that mean a generator, and a seed, where the mechanism has no `RNG` and the user names none.
+GENERATORS, SEED = ("random_state", "generator"), "seed"
 # Value of the options `batch_arg` and `rng_arg`, which name the parameters for the number of
 # outputs and for the random generator. It says that the mechanism has no such parameter.
 NONE = "none"
@@ -39,6 +41,8 @@ class Calling:
 
     batch: parameter for the number of outputs of a call; None if each call makes one draw.
     rng: parameter for the random generator; None if the mechanism takes none.
+    by_seed: whether `rng` gets a new integer in each call instead, from which the mechanism makes
+        its generator.
     data: parameter for the dataset; None if the dataset is the first positional argument.
     alone: required parameter for the number of outputs, if each call makes one draw; it always
         receives 1. None if there is no such parameter.
@@ -54,6 +58,7 @@ class Calling:
     alone: str | None = None
     usual: int | None = None
     few_sizes: bool = False
+    by_seed: bool = False
 
 
 def calling(
@@ -93,7 +98,7 @@ class _RoleFinder:
         first = self._dataset()
         _check_bound(first, target.name)
         dataset = self._left.pop(first, None)  # None if **kwargs takes the dataset
-        batch, rng = self._role(BATCH, "batch_arg"), self._role(RNG, "rng_arg")
+        batch, (rng, by_seed) = self._role(BATCH, "batch_arg"), self._rng()
         self._check_params(first)
         alone = self._alone() if unpacks else None
         self._check_complete({*target.params, batch, rng, alone})
@@ -102,7 +107,7 @@ class _RoleFinder:
         counts = self._every.get(batch or "") if target.batch_arg is None else None
         default = None if counts is None else counts.default
         usual = default if isinstance(default, int) and not isinstance(default, bool) else None
-        return Calling(batch, rng, first if by_name else None, alone, usual)
+        return Calling(batch, rng, first if by_name else None, alone, usual, by_seed=by_seed)
 
     def _names(self) -> list[str]:
         return [name for name, parameter in self._left.items() if parameter.kind in _BY_NAME]
@@ -136,6 +141,22 @@ class _RoleFinder:
         if name is None:
             return usual if usual in self._names() and usual not in self._target.params else None
         return None if name == NONE else self._named_by_user(key)
+
+    def _rng(self) -> tuple[str | None, bool]:
+        """Return the parameter for the generator, if any, and whether it gets a seed instead."""
+        if self._target.rng_arg is not None or RNG in self._names():
+            return self._role(RNG, "rng_arg"), False
+        free = {name: self._left[name] for name in self._names() if name not in self._target.params}
+        for name in filter(free.__contains__, GENERATORS):
+            # One with a default works without dpaudit, and its library may take no generator of
+            # NumPy.
+            is_of_torch = "torch" in str(free[name].annotation)
+            if free[name].default is Parameter.empty and not is_of_torch:
+                return name, False
+        # Another default is a fixed seed: all draws are equal, which an audit must find.
+        default = free[SEED].default if SEED in free else SEED
+        is_seed = default is Parameter.empty or default is None
+        return (SEED, True) if is_seed else (None, False)
 
     def _named_by_user(self, key: str) -> str:
         name: str = getattr(self._target, key)

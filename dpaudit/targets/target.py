@@ -30,7 +30,7 @@ class ImportedTarget:
         `size`, if the mechanism has this parameter.
     data_arg: parameter for the dataset. None stands for the first parameter.
     rng_arg: parameter for the random generator; "none" to pass no generator. None stands for `rng`,
-        if the mechanism has this parameter.
+        or another usual name (parameters.py), if the mechanism has this parameter.
     post_process: import path of the post-processing function, if any.
     """
 
@@ -90,11 +90,15 @@ class ComposedTarget:
         return _described(together, self.post_process)
 
 
+# Smaller limits of memory, in bytes, are mistakes in the unit.
+_MIN_MEMORY = 1_000_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a separate process, above 0: seconds for each draw, and bytes of address space.
-    None means no limit. A draw that exceeds a limit has the failure as its outcome, such as
-    `timeout`. Raises TargetError for numbers that are not above 0."""
+    """Limits of a separate process: seconds for each draw, above 0, and bytes of address space, at
+    least 1 MB; None for no limit. If a draw exceeds one, its outcome is the failure, such as
+    `timeout`. Raises TargetError for other numbers."""
 
     timeout: float | None = None
     memory: int | None = None
@@ -103,8 +107,8 @@ class Limits:
         if self.timeout is not None and not 0 < self.timeout < math.inf:
             why = f"={self.timeout!r} must be above 0 seconds, and finite"
             raise TargetError(Name("timeout"), why, code="option-invalid")
-        if self.memory is not None and self.memory <= 0:
-            why = f"={self.memory!r} must be above 0 bytes"
+        if self.memory is not None and self.memory < _MIN_MEMORY:
+            why = f"={self.memory!r} must be at least {_MIN_MEMORY:,} bytes, such as 500MB"
             raise TargetError(Name("memory_limit"), why, code="option-invalid")
 
     def doubts(self) -> str:
@@ -179,7 +183,7 @@ class RepeatedTarget:
         return self.target.name
 
     def describe(self) -> str:
-        return f"{self.target.describe()}; {self.times} independent runs are one output"
+        return f"{self.target.describe()}; {self.times:,} independent runs are one output"
 
 
 def repeated(target: SingleTarget | ComposedTarget, times: int) -> AnyTarget:
@@ -246,6 +250,15 @@ def runs_in_another_process(target: AnyTarget) -> bool:
 _OF_CODE = ("NameError", "NotImplementedError", "SyntaxError", "UnboundLocalError")
 
 
+def tuple_notation(message: str, arguments: Sequence[Any] | Mapping[str, Any] | None) -> str:
+    """Return how to write the first list of `arguments` as a tuple, if `message` asks for one."""
+    values = arguments.values() if isinstance(arguments, Mapping) else arguments or ()
+    wrong = next((shown(value, 40) for value in values if isinstance(value, list)), None)
+    if wrong is None or "tuple" not in message.lower():
+        return ""
+    return f"; {wrong} is a list: write {{tuple: {wrong}}} for a tuple"
+
+
 def what_to_check(target: AnyTarget, kind: str, message: str = "") -> str:
     """Return advice, such as "check d1 and d2 and …", for a mechanism that raises an exception in
     every call. `kind` and `message` are the type and the message of the exception."""
@@ -253,10 +266,12 @@ def what_to_check(target: AnyTarget, kind: str, message: str = "") -> str:
         return "make the device a parameter of your code, and use the CPU"
     if kind in _OF_CODE:
         return "check the code of the mechanism"
-    suspects = ["d1 and d2"]
+    suspects, notation = ["d1 and d2"], ""
     for part in single_targets(target):
         part = part.target if isinstance(part, IsolatedTarget) else part
         for name in ("params", "init"):
             if values := getattr(part, name, None):
                 suspects.append(f"{name} ({_arguments(values)})")
-    return f"check {', '.join(suspects)} and the code of the mechanism"
+                if isinstance(part, ImportedTarget):  # Python has tuples of its own
+                    notation = notation or tuple_notation(message, values)
+    return f"check {', '.join(suspects)} and the code of the mechanism{notation}"

@@ -157,6 +157,7 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         params=resolved(target.params),
         data=how.data,
         rng=how.rng,
+        by_seed=how.by_seed,
         batch=how.batch or how.alone,
         post_process=post_process,
         followed=followed_for(function, follow, maker, target.name),
@@ -356,7 +357,8 @@ class _Tracer(Worker):
         primitives: list[str | Callable[..., Any]],
         claim: list[tuple[float, float]],
     ) -> None:
-        how = self.calling.data, self.calling.rng, self.calling.batch or self.calling.alone
+        batch = self.calling.batch or self.calling.alone
+        how = self.calling.data, self.calling.rng, self.calling.by_seed, batch
         for which, dataset in enumerate(datasets):
             self.take(which, dataset)
         try:

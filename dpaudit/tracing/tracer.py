@@ -39,8 +39,9 @@ class Tracing(worker.Service):
     def prepare(self, how: Any, primitives: bytes, follow: list[str], claim: Any) -> Any:
         """Import the modules that a trace needs, store its settings, and return an empty reply.
 
-        how: The names of the parameters for the dataset, the random generator and the number of
-            outputs; None for a parameter that the mechanism does not have.
+        how: The names of the parameters for the dataset and the random generator, whether the
+            latter gets a seed instead, and the name of that for the number of outputs; None for a
+            parameter that the mechanism does not have.
         primitives: The functions of the user that add noise, pickled.
         claim: The points (ε, δ) of the privacy claim; empty if nothing is claimed.
         """
@@ -53,12 +54,13 @@ class Tracing(worker.Service):
                 f"a trace needs NumPy, which {sys.executable} cannot import ({error})"
             ) from None
         running, module = self._modules["running"], self._modules["places"]
-        data, rng, batch = how
+        data, rng, by_seed, batch = how
         self._subject = running.Subject(
             function=self._function,
             params=self._params,
             data=data,
             rng=rng,
+            by_seed=by_seed,
             batch=batch,
             post_process=self._process,
             followed=running.followed_for(self._function, [], self._maker, self._name),

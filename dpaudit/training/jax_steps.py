@@ -135,7 +135,7 @@ def _indices(records: int, steps: int, batches: Any, rng: np.random.Generator) -
     chosen = list(islice(batches.batch_iterator(records, rng), steps))
     if len(chosen) < steps:
         raise TargetError(
-            f"the batch selection gives {len(chosen)} batches for {steps} steps; give it "
+            f"the batch selection gives {len(chosen):,} batches for {steps:,} steps; give it "
             f"iterations={steps}",
             code="option-invalid",
         )

@@ -136,3 +136,11 @@ def test_a_miss_rate_is_rounded_down() -> None:
     """It is a least one: 1 - e/1000 = 0.99728 is not called 0.9973."""
     result = explain("tradeoff", "--epsilon", "1")
     assert "0.001   0.9972\n" in result.stdout
+
+
+def test_options_without_a_command_are_those_of_posterior() -> None:
+    words = ("--epsilon", "1.1", "--prior", "0.5")
+    result = explain(*words)
+    assert (result.exit_code, result.stdout) == (0, explain("posterior", *words).stdout)
+    assert "tradeoff" in explain("--help").stdout
+    assert explain("--epsilo", "1").exit_code == 2

@@ -1,16 +1,25 @@
-"""Messages on a terminal: 80 columns, and what may be pasted in one piece."""
+"""Messages and reports on a terminal: at most 80 columns, and what may be pasted in one piece."""
 
 from __future__ import annotations
 
+import fcntl
 import io
 import itertools
+import os
+import pty
+import struct
+import subprocess
 import sys
+import termios
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.cli.messages import folded
+from tests.programs import DPAUDIT
 
 LONG = (
     "error: the file runs/laplace.journal cannot be overwritten; repeat it with --resume (Python: "
@@ -41,6 +50,7 @@ def on_terminal(text: str) -> str:
     """Return a message as a terminal shows it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stderr", Terminal())
+        patch.delenv("COLUMNS", raising=False)
         return folded(text)
 
 
@@ -74,3 +84,46 @@ def test_what_may_be_pasted_is_in_one_piece() -> None:
 def test_nothing_is_lost(parts: list[str]) -> None:
     text = " ".join(" dpaudit run ".join(parts).split())
     assert on_terminal(text).replace("\n  ", " ") == text
+
+
+@pytest.mark.parametrize(("columns", "longest"), [("200", 80), ("60", 60), ("20", 40), ("0", 80)])
+def test_a_message_fits_in_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: str, longest: int
+) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("COLUMNS", columns)
+    lengths = [len(line) for line in folded("word " * 100).split("\n")]
+    assert longest - 6 < max(lengths) <= longest
+
+
+def _shown(words: list[str], folder: Path, columns: int) -> list[str]:
+    """Return what a command prints on a terminal of `columns` columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}
+    with subprocess.Popen(
+        [DPAUDIT, *words], cwd=folder, env=environment, stdout=theirs, stderr=subprocess.DEVNULL
+    ) as process:
+        os.close(theirs)
+        pieces = list[bytes]()
+        with suppress(OSError):  # raised at the end
+            while piece := os.read(ours, 4_096):
+                pieces.append(piece)
+        os.close(ours)
+    assert process.returncode == 0
+    return b"".join(pieces).decode().splitlines()
+
+
+def test_a_report_fits_in_a_narrow_terminal_and_its_file_does_not_change(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("def noisy(x, rng): return x + rng.laplace()")
+    inputs = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000", "--no-trace")
+    words = ["run", "m.py:noisy", *inputs, "--report", "text:r.txt"]
+    lengths = {}
+    for columns in (50, 120):
+        lines = _shown(words, tmp_path, columns)
+        last = lines[lines.index(next(line for line in lines if line.startswith("  repeat "))) :]
+        lengths[columns] = max(map(len, last[1:]))
+        text = (tmp_path / "r.txt").read_text()
+        assert 70 < max(map(len, text.split("  repeat ")[1].splitlines()[1:])) <= 80
+    assert lengths[50] <= 50
+    assert 70 < lengths[120] <= 80

@@ -11,6 +11,7 @@ import pytest
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
+from dpaudit.cli import streams
 from dpaudit.cli.progress import make_display, status
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget
@@ -70,7 +71,7 @@ def test_several_pairs_share_the_error_probability() -> None:
     assert "evidence 37, refuted at 1,000" in status(MOMENT, spec)
 
 
-def test_logs_get_a_line_every_five_seconds(
+def test_logs_get_one_line_after_five_seconds(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = io.StringIO()
@@ -81,7 +82,23 @@ def test_logs_get_a_line_every_five_seconds(
         display.update(MOMENT)
     display.close()
     lines = stream.getvalue().splitlines()
-    assert lines == [f"laplace (2 of 5): {status(MOMENT, SPEC)}"] * 2
+    assert lines == [f"laplace (2 of 5): {status(MOMENT, SPEC)}"]
+
+
+def test_a_pipe_that_may_end_on_the_terminal_gets_no_bar(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(streams, "is_piped", True)
+    display = make_display(SPEC, "laplace", quiet=False)
+    for second in range(13):
+        clock.append(float(second))
+        display.update(MOMENT)
+    display.close()
+    words = stream.getvalue().split()
+    assert words == f"laplace: {status(MOMENT, SPEC)}".split()
 
 
 def test_a_terminal_gets_a_live_picture_that_fits(

@@ -59,9 +59,9 @@ class InputTypes(PairSafeguard):
         if misses_device(first.message):
             raise needs_device(first.message)
         raise MechanismError(
-            f"all {self._ledger.spent} draws of both inputs raised an exception, the first one "
+            f"all {self._ledger.spent:,} draws of both inputs raised an exception, the first one "
             f"{first.words}; an audit needs outputs: "
-            f"{what_to_check(self._spec.target, first.kind)}",
+            f"{what_to_check(self._spec.target, first.kind, first.message)}",
             code="always-raises",
         )
 

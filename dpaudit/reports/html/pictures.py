@@ -126,7 +126,7 @@ def outputs(certificate: Certificate | ExactCertificate) -> Picture | None:
         notes.append(f"{len(bars) - len(shown):,} more, none of them likelier, are not drawn.")
     rows = shown[:_MAX_ROWS]
     if len(rows) < len(shown):
-        notes.append(f"The table has the first {len(rows)}.")
+        notes.append(f"The table has the first {len(rows):,}.")
     return Picture(
         "outputs",
         "Probabilities of the outcomes" if is_law else "Where the test draws fell",
@@ -389,7 +389,7 @@ def wealth(certificate: Certificate) -> Picture | None:
         notes.append(f"What is below {numbers.about(low)} is drawn at the edge.")
     rows = _thinned(every, 20)
     if len(rows) < len(every):
-        notes.append(f"The table has {len(rows)} of {len(every):,} looks.")
+        notes.append(f"The table has {len(rows):,} of {len(every):,} looks.")
     return Picture(
         "wealth",
         "Wealth of the bettors over the draws",

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.synchronize import Barrier, Lock
 from pathlib import Path
@@ -159,9 +159,24 @@ def _executor(recipe: Recipe, workers: int, folder: str) -> tuple[_Context, Proc
     show = warnings.showwarning
     # If the command line has replaced `warnings.showwarning`, workers get the same function.
     is_ours = getattr(show, "__module__", "").startswith("dpaudit.")
+    if is_ours:
+        _start_tracker()
     context = _Context()
     settings = recipe, folder, context.Barrier(workers), context.Lock(), show if is_ours else None
     return context, ProcessPoolExecutor(workers, context, _begin, settings)
+
+
+def _start_tracker() -> None:
+    """Start the process that removes semaphores which this process leaves, unless it runs."""
+    # Users can do nothing about its warning that it has removed some, as after SIGKILL.
+    previous = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [previous, "ignore:resource_tracker"]))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        del os.environ["PYTHONWARNINGS"]
+        if previous is not None:
+            os.environ["PYTHONWARNINGS"] = previous
 
 
 def _died(how: str, times: int) -> MechanismError:
@@ -191,6 +206,7 @@ def _begin(
     Watch.warns_of_steps = False
     if show is not None:
         warnings.showwarning = show
+        os.dup2(1, 2)  # the command line shows each line that is written to 1 once
     os.setpgid(0, 0)  # one group, to kill all processes that the mechanism starts
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -86,7 +86,7 @@ class AddRemove(Relation):
         lengths = range(space.min_size, space.max_size)
         for size in lengths if len(lengths) <= _MAX_LENGTHS else ():
             longer = [usual] * (size + 1)
-            yield longer[1:], longer, f"{size} equal records, then one more"
+            yield longer[1:], longer, f"{size:,} equal records, then one more"
 
 
 def _with_or_without_a_record(relation: Relation, dataset: Any, by: Ingredients) -> Iterator[Any]:
@@ -221,7 +221,7 @@ class Replace(Relation):
                 yield base, neighbour, f"{words}, then {_replaced(edge, len(base), count)}"
             if count > 1:
                 neighbour = [*base[:-1], space.item.simplest]
-                yield base, neighbour, f"one record of {count}, in {words}"
+                yield base, neighbour, f"one record of {count:,}, in {words}"
 
     def bound_pairs(self) -> Pairs:
         space = self.inner

@@ -121,7 +121,7 @@ class OneUser(Relation):
                 yield base, base + added, f"the user's {edge.words}, next to {words}"
             for rows in self._contributions(user, few):
                 if len(rows) > 1:
-                    yield base, base + rows, f"a user with {len(rows)} records, next to {words}"
+                    yield base, base + rows, f"a user with {len(rows):,} records, next to {words}"
         records = [dict(usual) for _ in range(users.per_group or _USUAL_RECORDS)]
         yield [], records, "empty, then a user with many records"
         yield (

@@ -204,7 +204,7 @@ class Lists(Space):
         longest = max(self.min_size, self.max_size)
         if longest > MAX_RECORDS:
             raise DatasetError(
-                f"lists of {longest} records are too long to search; write at most {MAX_RECORDS}",
+                f"lists of {longest:,} records are too long to search; write at most {MAX_RECORDS}",
                 code="space-invalid",
             )
         if self.min_size > self.max_size:

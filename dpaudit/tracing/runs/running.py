@@ -47,9 +47,9 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 class Subject(NamedTuple):
     """A mechanism, with the settings of its runs.
 
-    data, rng, batch: The names of the parameters for the dataset (None for the first parameter),
-        for a random generator, and for the number of outputs to return (None if there is no such
-        parameter).
+    data, rng, batch: The names of the parameters that take the dataset (None for the first one), a
+        random generator, and the number of outputs to return, if any.
+    by_seed: Whether `rng` gets an integer instead, from which the mechanism makes its generator.
     post_process: A function that is applied to the output, or None.
     deadline: The value of `time.monotonic` at which a run is ended.
     severed: The spots at which a noisy value becomes a plain number, so that its noise hides no
@@ -63,6 +63,7 @@ class Subject(NamedTuple):
     params: Mapping[str, Any]
     data: str | None
     rng: str | None
+    by_seed: bool
     batch: str | None
     post_process: Callable[[Any], Any] | None
     followed: Followed
@@ -200,7 +201,8 @@ def run(
         argument = dataset
     arguments = dict(subject.params)
     if subject.rng is not None:
-        arguments[subject.rng] = np.random.default_rng(np.random.SeedSequence([seed, 0]))
+        generator = np.random.default_rng(np.random.SeedSequence([seed, 0]))
+        arguments[subject.rng] = int(generator.integers(2**32)) if subject.by_seed else generator
     if subject.batch is not None:
         arguments[subject.batch] = 1
     by_position = (argument,) if subject.data is None else ()

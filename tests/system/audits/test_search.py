@@ -371,7 +371,7 @@ def test_a_run_that_goes_on_audits_the_same_pair(
 
     with pytest.raises(KeyboardInterrupt):
         search(correct, journal=tmp_path / "cut", name="one", on_progress=interrupt)
-    monkeypatch.setattr(searching, "_Search", None)  # nothing is searched again
+    monkeypatch.setattr(searching, "_SearchRun", None)  # nothing is searched again
     again = search(correct, journal=tmp_path / "cut", name="one", resume=True)
     assert again.resumed == 1
     assert again.searched == whole.searched

@@ -14,7 +14,9 @@ from dpaudit.cli.chatter import Chatter
 from tests.programs import DPAUDIT
 
 PRINTS = """
-import ctypes, os, sys, warnings
+import ctypes, logging, os, sys, time, warnings
+
+logging.basicConfig(level=logging.INFO)
 
 def floods(x, rng):
     ctypes.PyDLL(None).printf(b"%s\\n", b"." * 10_000)
@@ -40,6 +42,23 @@ def warns(x, rng):
     output = x + rng.laplace()
     warnings.warn(f"beware of {output}")
     return output
+
+def logs(x, rng):
+    logging.info("a word")
+    logging.getLogger("mine").warning("a warning")
+    return x + rng.laplace()
+
+def complains(x, rng):
+    print("a word", file=sys.stderr)
+    return x + rng.laplace()
+
+def errs(x, rng):
+    os.write(2, b"a word\\n")
+    return x + rng.laplace()
+
+def slow(x, rng):
+    time.sleep(0.004)
+    return x + rng.laplace()
 
 print("imported")
 """
@@ -79,6 +98,50 @@ def test_warnings_that_differ_do_not_flood_a_log(tmp_path: Path) -> None:
     assert len(lines) == 21
     assert sum("UserWarning: beware of " in line for line in lines) in (18, 19)
     assert " 20 different lines " in lines[-1]
+
+
+@pytest.mark.parametrize("how", [("--workers", "1"), ("--workers", "2"), ("--isolate",)])
+@pytest.mark.parametrize("function", ["logs", "complains"])
+def test_log_messages_are_shown_once(tmp_path: Path, function: str, how: tuple[str, ...]) -> None:
+    ended = run(tmp_path, function, "--quiet", *how)
+    assert ended.stdout.startswith("NO VIOLATION FOUND")
+    messages = 2 if function == "logs" else 1
+    messages *= "--isolate" not in how  # which keeps only the last words of a process that ends
+    lines = ended.stderr.splitlines()
+    assert sum("a w" in line for line in lines) == 2 * messages
+    counted = [line for line in lines if line.startswith("the mechanism printed 2,")]
+    assert len(counted) == messages
+
+
+def test_what_native_code_of_workers_writes_on_standard_error_is_shown_once(
+    tmp_path: Path,
+) -> None:
+    ended = run(tmp_path, "errs", "--quiet", "--workers", "2")
+    assert ended.stderr.splitlines().count("a word") == 1
+
+
+def test_errors_come_after_what_a_mechanism_logs(tmp_path: Path) -> None:
+    ended = run(tmp_path, "logs", "--resume")
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].startswith("error: ")
+
+
+def test_progress_is_printed_once_for_each_audit_and_apart_from_reports(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(PRINTS)
+    (tmp_path / "m.yaml").write_text(
+        "version: 1\n"
+        "defaults: {mechanism: m.py:slow, d1: 0, d2: 1, claim: {epsilon: 1}, samples: 3000}\n"
+        "audits: [{name: a, expect: violation}, {name: b}]\n"
+    )
+    program = [DPAUDIT, "run", "m.yaml", "--workers", "1"]
+    ended = subprocess.run(program, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           text=True, timeout=120)  # fmt: skip
+    lines = ended.stdout.splitlines()
+    (first,) = (index for index, line in enumerate(lines) if line.startswith("a (1 of 2): "))
+    (second,) = (index for index, line in enumerate(lines) if line.startswith("b (2 of 2): "))
+    assert lines[second - 1] == ""  # after the report of `a`
+    assert lines[first + 1].startswith("NO VIOLATION FOUND  a ")
+    assert lines[second + 1].startswith("NO VIOLATION FOUND  b ")
 
 
 @pytest.mark.parametrize("function", ["closes", "removes"])

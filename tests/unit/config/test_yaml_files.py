@@ -207,6 +207,7 @@ REFUSED: list[tuple[str, str, int | None]] = [
     (audit_with("time: soon"), "option-invalid", 8),
     (audit_with("time: 0s"), "option-invalid", 8),
     (audit_with("bound: exact"), "option-invalid", 8),
+    (audit_with("attacks: [absent]"), "attack-not-found", 8),
     (audit_with("params: [1]"), "option-invalid", 8),
     (audit_with("adjacency: near"), "adjacency-invalid", 8),
     (audit_with("adjacency: l1:0.5"), "pair-not-neighbours", 6),

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from dpaudit.adapters.calls import Mechanism
-from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.loading import load_mechanism, timed_calls
 from dpaudit.auditing.options import flag_of
 from dpaudit.config.building import build_spec
+from dpaudit.errors import TargetError
 from dpaudit.targets.target import ImportedTarget, IsolatedTarget
 from tests.raising import refusal
 
@@ -118,3 +119,87 @@ def test_errors_of_parameters_name_a_remedy(
 ) -> None:
     error = refusal(load_mechanism, ImportedTarget(path=f"{file}:{name}", **options))
     assert (error.code, remedy in "".join(error.spelled(flag_of))) == (code, True)
+
+
+SEEDED = """
+def state(x, random_state): return x + (random_state.random() < 2)
+def generator(x, generator): return x + (generator.random() < 2)
+def of_torch(x, generator: "torch.Generator"): return x
+def usual(x, random_state=None): return random_state
+def needed(x, seed): return seed
+def optional(x, *, seed=None): return seed
+def fixed(x, seed=0): return seed
+def both(x, rng, seed=None): return seed
+def batch(x, size, seed): return [seed] * size
+def alone(x, size, seed): return [seed]
+def names(x, seed, name, function): return (seed, name, function)
+"""
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("seeded") / "seeded.py"
+    path.write_text(SEEDED)
+    return path
+
+
+def mechanism_of(path: Path, name: str, *, isolated: bool = False, **options: Any) -> Mechanism:
+    target = ImportedTarget(path=f"{path}:{name}", **options)
+    return load_mechanism(IsolatedTarget(target=target) if isolated else target)
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.parametrize("name", ["state", "generator"])
+def test_usual_names_of_generators_are_known(seeded: Path, name: str, isolated: bool) -> None:
+    assert drawn(mechanism_of(seeded, name, isolated=isolated)) == [6] * 4
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_seed_is_a_new_integer_in_each_call(seeded: Path, isolated: bool) -> None:
+    cases: dict[str, dict[str, Any]] = {"needed": {}, "optional": {}}
+    if not isolated:  # there, a call for one draw gets no number of outputs
+        cases["alone"] = {"batch_arg": "none"}
+    for name, options in cases.items():
+        seeds = drawn(mechanism_of(seeded, name, isolated=isolated, **options))
+        assert len(set(seeds[:2])) == 2
+        assert seeds[2:] == seeds[:2]  # from an equal generator
+        assert all(0 <= seed < 2**32 for seed in seeds)
+    first, *others, last = drawn(mechanism_of(seeded, "batch", isolated=isolated))
+    assert others == [first] * 2  # two outputs of one call, and a first call of two
+    assert last != first
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_seed_goes_with_parameters_of_any_name(seeded: Path, isolated: bool) -> None:
+    params = {"name": 1, "function": 2}
+    mechanism = mechanism_of(seeded, "names", isolated=isolated, params=params)
+    ((seed, *others),) = mechanism.sample(5, 1, rng())
+    mechanism.close()
+    assert (type(seed), others) == (int, [1, 2])
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_seed_is_left_alone_where_it_may_be_meant(seeded: Path, isolated: bool) -> None:
+    assert drawn(mechanism_of(seeded, "fixed", isolated=isolated)) == [0] * 4
+    cases: dict[str, dict[str, Any]] = {
+        "usual": {},
+        "both": {},
+        "optional": {"rng_arg": "none"},
+        "needed": {"params": {"seed": None}},
+    }
+    for name, options in cases.items():
+        mechanism = mechanism_of(seeded, name, isolated=isolated, **options)
+        assert mechanism.sample(5, 2, rng()) == [None] * 2
+        mechanism.close()
+    with pytest.raises(TargetError, match="needs 'generator'"):
+        mechanism_of(seeded, "of_torch", isolated=isolated)
+
+
+def test_a_seed_named_by_the_user_is_a_generator(seeded: Path) -> None:
+    (output,) = mechanism_of(seeded, "needed", rng_arg="seed").sample(5, 1, rng())
+    assert isinstance(output, np.random.Generator)
+
+
+def test_calls_with_seeds_are_timed(seeded: Path) -> None:
+    outputs, elapsed = timed_calls(mechanism_of(seeded, "needed"))([5, 5], rng())
+    assert (len(set(outputs)), len(elapsed)) == (2, 2)
