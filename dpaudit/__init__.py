@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dpaudit.errors import UsageError as UsageError
     from dpaudit.inputs.canaries import Canaries as Canaries
     from dpaudit.reports.notebook import to_frame as to_frame
+    from dpaudit.same_law import parity as parity
     from dpaudit.searching.sensitivity import SensitivityResult as SensitivityResult
     from dpaudit.searching.sensitivity import Witness as Witness
     from dpaudit.searching.sensitivity import sensitivity as sensitivity
@@ -51,6 +52,7 @@ _HOMES = {
     "dpaudit.claims.base": ("PrivacyClaim",),
     "dpaudit.inputs.canaries": ("Canaries",),
     "dpaudit.reports.notebook": ("to_frame",),
+    "dpaudit.same_law": ("parity",),
     "dpaudit.searching.sensitivity": ("SensitivityResult", "Witness", "sensitivity"),
     "dpaudit.errors": ("DpauditError", "MechanismError", "UsageError"),
 }

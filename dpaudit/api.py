@@ -36,12 +36,14 @@ from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.progress_bar import notebook_bar
 from dpaudit.sampling.executors import Workers
 from dpaudit.targets.target import (
+    AnyTarget,
     CallableTarget,
     CommandTarget,
     ImportedTarget,
     IsolatedTarget,
     Limits,
     SingleTarget,
+    TwoTargets,
     repeated,
 )
 from dpaudit.wording import did_you_mean
@@ -49,6 +51,8 @@ from dpaudit.wording import did_you_mean
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+
+Target = Callable[..., Any] | str | list[str]
 
 # Arguments that are no values of their options, but objects of Python, or parts of the claim.
 _OBJECTS = ("mechanism", "d1", "d2", "claim", *ClaimNumbers.__annotations__)
@@ -229,7 +233,7 @@ def audit(  # noqa: D417  # options without a text here are listed by section
     """
     arguments = locals()
     pair = NeighbouringPair(d1, d2, parse_adjacency(adjacency), describe_pair(d1, d2))
-    return _run(arguments, pairs=(pair,))
+    return run(arguments, pairs=(pair,))
 
 
 def search(
@@ -316,14 +320,14 @@ def search(
     """
     from dpaudit.searching.pair_search import neighbour_search
 
-    _check_keywords("search", search, more)
+    check_keywords("search", search, more)
     relation = parse_adjacency(more.get("adjacency"))
     pairs = neighbour_search(space, relation, form=form, inside=inside, outside=outside, keep=keep)
     arguments = {
         "mechanism": mechanism, "claim": claim, "params": params, "samples": samples, "time": time,
         "confidence": confidence, "seed": seed, "workers": workers, "on_progress": on_progress,
     }  # fmt: skip
-    return _run({**arguments, **more}, search=pairs)
+    return run({**arguments, **more}, search=pairs)
 
 
 class TraceOptions(ClaimNumbers, total=False):
@@ -406,7 +410,7 @@ def trace(
     """
     from dpaudit.tracing.mechanism_trace import trace_pair
 
-    _check_keywords("trace", trace, more, TraceOptions)
+    check_keywords("trace", trace, more, TraceOptions)
     if isinstance(d2, PrivacyClaim) and claim is None:
         why = "d2 is a claim: write trace(mechanism, d1, d2, claim), with two inputs"
         raise UsageError(why, code="arguments-wrong")
@@ -427,9 +431,10 @@ def trace(
     )
 
 
-def _check_keywords(
+def check_keywords(
     name: str, function: Callable[..., Any], more: Mapping[str, Any], options: Any = MoreOptions
 ) -> None:
+    """Raise TypeError for a keyword that is not among the `options` of a function."""
     known = options.__annotations__
     for option in more:
         if option not in known:
@@ -443,17 +448,18 @@ def _numbers(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: arguments[name] for name in names if arguments.get(name) is not None}
 
 
-def _run(
+def run(
     arguments: Mapping[str, Any],
     *,
     pairs: tuple[NeighbouringPair, ...] = (),
     search: PairSearch | None = None,
+    compared_with: Target | None = None,
 ) -> AuditResult:
     """Run an audit or a search with the keyword arguments of `audit`, and return its result."""
     on_progress = arguments["on_progress"]
     if on_progress is not None and not callable(on_progress):
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
-    spec = spec_of(arguments, pairs, search)
+    spec = spec_of(arguments, pairs, search, compared_with)
     with notebook_bar() as bar:
         return run_audit(spec, on_progress or bar)
 
@@ -462,15 +468,23 @@ def spec_of(
     arguments: Mapping[str, Any],
     pairs: tuple[NeighbouringPair, ...],
     search: PairSearch | None = None,
+    compared_with: Target | None = None,
 ) -> AuditSpec:
-    """Return the audit for keyword arguments of `audit`."""
+    """Return the audit for keyword arguments of `audit`.
+
+    compared_with: the mechanism B of a comparison, whose A is the mechanism of the arguments.
+    """
     mechanism = arguments["mechanism"]
     claim = stated_claim(arguments["claim"], _numbers(arguments))
     if arguments["time"] is not None and not isinstance(arguments["samples"], DefaultSamples):
         raise UsageError(*TWO_BUDGETS, code="options-conflict")
     names = [name for name in arguments if name in OPTIONS and name not in _OBJECTS]
     options = {**DEFAULTS, **{name: OPTIONS[name].read(arguments[name]) for name in names}}
-    target = _target(mechanism, options)
+    target: AnyTarget = repeated(_target(mechanism, options), options["repeat"])
+    if compared_with is not None:
+        python_b = arguments["python_b"] or options["python"]
+        b = _target(compared_with, {**options, "python": python_b})
+        target = TwoTargets(a=_target(mechanism, options), b=b)
     source = None
     if isinstance(claim, str):
         # Imported only if the library of the mechanism states the claim; most users state it
@@ -484,7 +498,7 @@ def spec_of(
         name=options["name"] or target.name,
         claim=claim,
         claimed_by=source,
-        target=repeated(target, options["repeat"]),
+        target=target,
         pairs=pairs,
         search=search,
         no_trace=options["no_trace"],
@@ -495,9 +509,7 @@ def spec_of(
     )
 
 
-def _target(
-    mechanism: Callable[..., Any] | str | list[str], options: Mapping[str, Any]
-) -> SingleTarget:
+def _target(mechanism: Target, options: Mapping[str, Any]) -> SingleTarget:
     limits = Limits(timeout=options["timeout"], memory=options["memory_limit"])
     if isinstance(mechanism, list):
         return _command(mechanism, limits, options)

@@ -22,6 +22,7 @@ from dpaudit.targets.target import (
     ComposedTarget,
     IsolatedTarget,
     RepeatedTarget,
+    TwoTargets,
 )
 from dpaudit.watching import Watch
 
@@ -68,7 +69,7 @@ def library_claim(
 def _answer(target: AnyTarget, inputs: Any, relation: Any, delta: float | None) -> dict[str, Any]:
     if isinstance(target, RepeatedTarget):
         return _answer(target.target, inputs, relation, delta)
-    if isinstance(target, ComposedTarget | CommandTarget):
+    if isinstance(target, ComposedTarget | CommandTarget | TwoTargets):
         what = "a program" if isinstance(target, CommandTarget) else "a composition"
         why = f"{what} has no object of a library to ask; give the claim itself"
         raise NoClaim(why, code="claim-source-unknown")

@@ -1,8 +1,9 @@
 """Turn a target into a `Mechanism` that can draw.
 
 This module also has the mechanisms that are made of other mechanisms: several mechanisms on the
-same input (`Composition`), several runs of one mechanism (`Repetition`), and a mechanism whose
-outputs are replaced by an adversary's guesses (`WithAdversary`).
+same input (`Composition`), several runs of one mechanism (`Repetition`), two mechanisms that are
+compared (`TwoMechanisms`), and a mechanism whose outputs are replaced by an adversary's guesses
+(`WithAdversary`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dpaudit.adapters.calls import (
     collect_outputs,
 )
 from dpaudit.errors import MechanismError, Name, TargetError, UsageError
+from dpaudit.inputs.pairs import Side
 from dpaudit.inputs.values import resolved
 from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import FAILURES
@@ -42,6 +44,7 @@ from dpaudit.targets.target import (
     ComposedTarget,
     IsolatedTarget,
     RepeatedTarget,
+    TwoTargets,
     name_of,
 )
 from dpaudit.watching import Watch
@@ -53,6 +56,8 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     or made, or cannot be called with the parameters of the target."""
     if isinstance(target, RepeatedTarget):
         return Repetition(load_mechanism(target.target), target.times)
+    if isinstance(target, TwoTargets):
+        return TwoMechanisms(target.name, (load_mechanism(target.a), load_mechanism(target.b)))
     if isinstance(target, ComposedTarget):
         components = tuple(map(load_mechanism, target.parts))
         return Composition(target.name, components, post_processing(target.post_process))
@@ -164,6 +169,54 @@ class Repetition(Wrapping):
             # tuples without field names.
             outputs = list(outputs)
         return _rows([outputs[run :: self.times] for run in range(self.times)])
+
+
+@dataclass(frozen=True, slots=True)
+class TwoMechanisms:
+    """Two mechanisms that are compared: A draws for the inputs of its side, and B for those of
+    its own. Types of numbers do not count: 1 of A and 1.0 of B are one value."""
+
+    name: str
+    mechanisms: tuple[Mechanism, Mechanism]
+
+    types_by_draw = False
+
+    @property
+    def interleaved(self) -> bool:
+        return all(mechanism.interleaved for mechanism in self.mechanisms)
+
+    @property
+    def text_orders(self) -> bool:
+        return all(mechanism.text_orders for mechanism in self.mechanisms)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return tuple(part for mechanism in self.mechanisms for part in mechanism.parts)
+
+    @property
+    def doubt(self) -> str | None:
+        doubts = (getattr(mechanism, "doubt", None) for mechanism in self.mechanisms)
+        return next(filter(None, doubts), None)
+
+    def sample(self, dataset: Side, size: int, rng: np.random.Generator) -> Outputs:
+        return self.mechanisms[dataset.is_b].sample(dataset.dataset, size, rng)
+
+    def sample_each(self, datasets: Iterable[Side], rng: np.random.Generator) -> list[Any]:
+        # Each mechanism makes all of its draws in one request, since another process may draw. The
+        # order is random, so that effects of earlier calls favour neither.
+        inputs = list(datasets)
+        outputs: list[Any] = [None] * len(inputs)
+        for is_b in rng.permutation(2).tolist():
+            rows = [row for row, side in enumerate(inputs) if side.is_b == is_b]
+            own = [inputs[row].dataset for row in rows]
+            drawn = as_python(self.mechanisms[is_b].sample_each(own, rng)) if own else []
+            for row, output in zip(rows, drawn, strict=True):
+                outputs[row] = output
+        return outputs
+
+    def close(self) -> None:
+        for mechanism in self.mechanisms:
+            mechanism.close()
 
 
 def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:

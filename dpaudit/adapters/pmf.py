@@ -23,6 +23,7 @@ from dpaudit.targets.target import (
     ComposedTarget,
     IsolatedTarget,
     RepeatedTarget,
+    TwoTargets,
 )
 from dpaudit.wording import shortened
 
@@ -85,10 +86,10 @@ def stated_law(target: AnyTarget) -> Callable[[Any, str], Weighted]:
         return lambda dataset, label: _processed(
             _product([part(dataset, label) for part in parts], target.name), transform
         )
-    if isinstance(target, IsolatedTarget | CommandTarget):
+    if isinstance(target, IsolatedTarget | CommandTarget | TwoTargets):
         raise TargetError(
-            f"{target.name} runs in another process, and an exact audit reads the pmf in this one; "
-            "leave out exact",
+            "an exact audit reads the pmf of one mechanism in this process, and "
+            f"{target.name} runs elsewhere or is two; leave out exact",
             code="exact-impossible",
         )
     function, post_process = functions(target)

@@ -34,15 +34,16 @@ from dpaudit.levels.shrinkage import ExpectedDraws
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """The quantity to maximise: the bound that a rule will certify. It is a bound on ε at the δ of
-    `point` or, if the claim is a curve, on δ at the ε of `point`.
+    """The quantity to maximise: the bound that a rule will certify, on ε at the δ of `point` or, if
+    the claim has several points or bounds a distance, on δ at the ε of `point`.
 
     points: for a claim that is a curve, the points from which the rare rule chooses the one to
         test; if empty, the rare rule tests `point`.
     reserve: whether bettors keep part of their wealth for later bets on rare outputs.
     fixed_before: whether the candidates were fixed before the counted draws, so that luck can
-        affect only the cut-offs. Candidates with a score keep the penalty of selection all the
-        same, since a score may be no better than one of its columns.
+        affect only the cut-offs. Candidates with a score keep the penalty of selection, since a
+        score may be no better than one of its columns.
+    for_distance: whether the claim bounds the total variation distance, so that its ε is 0.
     """
 
     point: ProfilePoint
@@ -50,11 +51,12 @@ class Objective:
     points: tuple[ProfilePoint, ...] = ()
     reserve: bool = False
     fixed_before: bool = False
+    for_distance: bool = False
 
     @property
     def for_delta(self) -> bool:
-        """Whether the bound is for δ, as for all claims that are curves."""
-        return bool(self.points)
+        """Whether the bound is for δ, as for all claims of several points."""
+        return bool(self.points) or self.for_distance
 
     @property
     def rare_bets(self) -> int:

@@ -247,7 +247,11 @@ class PairAudit:
     def _objective(self) -> Objective:
         points = several_points(self._claim)
         return Objective(
-            self._ledger.point, self._ledger.future_draws, points, reserve=self._reserves
+            self._ledger.point,
+            self._ledger.future_draws,
+            points,
+            reserve=self._reserves,
+            for_distance=self._claim.is_distance,
         )
 
     @property

@@ -267,7 +267,8 @@ class _RecordedRun:
         future_draws, point = split.left(), audit.claim.point()
         if self._points:
             point = best_point(selection, audit.claim, future_draws, self._attacks)
-        objective = Objective(point, future_draws, self._points)
+        is_distance = audit.claim.is_distance
+        objective = Objective(point, future_draws, self._points, for_distance=is_distance)
         learned_rules = learn(selection, objective, self._attacks, with_rare=not audit.scores_only)
         learned_rules = self._learn_from_counts(selection, learned_rules, objective, split)
         evidence = self._evidence(learned_rules, point, selection, split)

@@ -33,6 +33,7 @@ from dpaudit.targets.target import (
     ImportedTarget,
     IsolatedTarget,
     RepeatedTarget,
+    TwoTargets,
 )
 from dpaudit.wording import shown
 
@@ -196,6 +197,8 @@ def _named(target: Any) -> Iterator[str]:
             yield from filter(None, [function])
         case RepeatedTarget(target=inner):
             yield from _named(inner)
+        case TwoTargets(a=a, b=b):
+            yield from (*_named(a), *_named(b))
 
 
 def _file(name: str) -> Path | None:

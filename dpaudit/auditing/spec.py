@@ -24,7 +24,7 @@ from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.claims.base import ClaimSource
 from dpaudit.errors import ClaimError, DpauditError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.targets.target import AnyTarget, RepeatedTarget
+from dpaudit.targets.target import AnyTarget, RepeatedTarget, single_targets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,8 +157,8 @@ class AuditSpec:
     @property
     def is_timed(self) -> bool:
         """Whether outputs depend on elapsed times, which differ between blocks and processes."""
-        limits = getattr(self.target, "limits", None)
-        return self.statistics.timing or getattr(limits, "timeout", None) is not None
+        limits = [getattr(part, "limits", None) for part in single_targets(self.target)]
+        return self.statistics.timing or any(part and part.timeout for part in limits)
 
     @property
     def runs(self) -> int:

@@ -40,7 +40,7 @@ def certify(evidence: Evidence, followed: Wealth | None = None) -> Certificate:
     followed: the bettors' wealth, if it was computed during the draws; None: it is computed here.
     """
     tests = fixed_tests(evidence)
-    fixed, witness = _shown(tests), evidence.witness
+    fixed, witness = _shown(tests, is_distance=evidence.point.epsilon == 0), evidence.witness
     divergence = None if witness is None else _divergence_test(evidence, witness)
     point = fixed.rule.point or evidence.point
     # Bounds at another point of the claim hold at another δ or ε.
@@ -115,7 +115,7 @@ def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
     return tuple(tests)
 
 
-def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
+def _shown(tests: tuple[FixedTest, ...], *, is_distance: bool) -> FixedTest:
     """Return the test that reports show, out of the exact tests of all rules."""
     # Bounds at different points of the claim cannot be compared, so that tests at different points
     # are compared by p-value / share of the error probability.
@@ -123,6 +123,8 @@ def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
         tests = tuple(test for test in tests if test.rule.point is None) or tests
     if len({test.rule.point for test in tests}) > 1:
         return min(tests, key=lambda test: (not test.refutes, test.p_value / test.rule.share))
+    if is_distance:
+        return max(tests, key=lambda test: (test.refutes, test.delta_lower))
     return max(tests, key=lambda test: (test.refutes, test.epsilon_lower, test.delta_lower))
 
 

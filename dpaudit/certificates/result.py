@@ -20,6 +20,7 @@ from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.claims.base import ClaimSource
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
+from dpaudit.targets.target import is_of_two
 
 if TYPE_CHECKING:
     import os
@@ -584,6 +585,11 @@ class AuditResult:
             return False
         in_family = self.family is not None and self.p_value <= self.family.level
         return self.is_refuted_alone or in_family
+
+    @property
+    def is_parity(self) -> bool:
+        """Whether the audit compares two mechanisms, A (in place of d1) and B (of d2)."""
+        return is_of_two(self.target)
 
     @property
     def refuted(self) -> bool:

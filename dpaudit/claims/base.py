@@ -153,6 +153,9 @@ class PrivacyClaim(ABC):
         tested output by output.
     limits_adversaries : bool
         Whether a claim is only about adversaries with limited computing power.
+    is_distance : bool
+        Whether a claim bounds the total variation distance, and nothing else. An audit then looks
+        for the largest δ at ε = 0.
 
     Notes
     -----
@@ -173,6 +176,7 @@ class PrivacyClaim(ABC):
     formula: ClassVar[str]
     counts_single_outputs: ClassVar[bool] = False
     limits_adversaries: ClassVar[bool] = False
+    is_distance: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name, about in described(type(self)).items():

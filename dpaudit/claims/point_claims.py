@@ -232,6 +232,7 @@ class TotalVariation(PrivacyClaim):
     key: ClassVar[str] = "total-variation"
     title: ClassVar[str] = "total variation distance"
     formula: ClassVar[str] = "|P(E) - Q(E)| ≤ δ"
+    is_distance: ClassVar[bool] = True
 
     delta: Delta
 

@@ -20,6 +20,7 @@ COMMANDS = {
         "dpaudit.cli.search:search",
         "Find the pair of inputs that leaks most, and audit it.",
     ),
+    "parity": ("dpaudit.cli.parity:parity", "Compare two implementations of one mechanism."),
     "trace": ("dpaudit.cli.trace:trace", "Find the line of code that leaks."),
     "plan": ("dpaudit.cli.plan:plan_", "Compute how many draws an audit needs."),
     "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or the canaries of one run."),

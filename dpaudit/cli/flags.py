@@ -42,7 +42,7 @@ _CLAIM = tuple(option.name for option in owned("claim"))
 
 def _value(_: click.Context, param: click.Parameter, text: str | None) -> Any:
     """Return the value of a flag, read as JSON or YAML, or None if the flag was not given."""
-    return None if text is None else _parsed(text, param)
+    return None if text is None else parsed(text, param)
 
 
 def _named_values(
@@ -64,7 +64,7 @@ def _named_values(
                 "give one of them",
                 code="options-conflict",
             )
-        values[name] = _parsed(value, param, f"--param {name}")
+        values[name] = parsed(value, param, f"--param {name}")
     return values
 
 
@@ -258,8 +258,8 @@ def check_complete(
     check_given(dict.fromkeys(absent), f"{what} looks like {example}")
 
 
-def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
-    """Return the value of a text in JSON or YAML. Warn if the user may have meant another value."""
+def parsed(text: str, param: click.Parameter, name: str = "") -> Any:
+    """Return a value of JSON or YAML. Warn if the user may have meant another value."""
     name = name or param.opts[0]
     with _about(name):
         value = parse_dataset(text)

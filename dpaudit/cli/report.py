@@ -228,7 +228,7 @@ def _spec(recorded: AuditResult) -> AuditSpec:
 
 def _requested(words: list[str], name: str) -> AuditSpec:
     """Return the audit of a command line. Raise ValueError if it does not make one audit."""
-    from dpaudit.cli import run, search  # not needed without --rerun
+    from dpaudit.cli import parity, run, search  # not needed without --rerun
 
     if words and words[0].startswith(f"{VARIABLE}="):
         words = words[1:]
@@ -236,8 +236,10 @@ def _requested(words: list[str], name: str) -> AuditSpec:
         raise ValueError("it is no command of dpaudit")
     if words[1:2] == ["search"]:
         return search.audit_of(search.search.make_context("search", words[2:]))
+    if words[1:2] == ["parity"]:
+        return parity.audit_of(parity.parity.make_context("parity", words[2:]))
     if words[1:2] != ["run"]:
-        raise ValueError("it is neither dpaudit run nor dpaudit search")
+        raise ValueError("it is none of dpaudit run, search and parity")
     specs = run.audits_of(run.run.make_context("run", words[2:]))
     if len(specs) != 1:
         raise ValueError(f"it makes {counted(len(specs), 'audit')}")

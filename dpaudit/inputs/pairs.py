@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,24 @@ class NeighbouringPair:
     label: str = ""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """An input of a comparison of two mechanisms: a dataset, and whether B gets it, or A."""
+
+    is_b: bool
+    dataset: Any
+
+
+def sides(inputs: Sequence[Any], inputs_of_b: Sequence[Any]) -> tuple[NeighbouringPair, ...]:
+    """Return the pair (A on d, B on d) for each input d. The inputs of A and B have equal contents;
+    they may be different objects if A and B run under different interpreters."""
+    numbers = [f" {number}" if len(inputs) > 1 else "" for number in range(1, len(inputs) + 1)]
+    return tuple(
+        NeighbouringPair(Side(False, d), Side(True, d_of_b), label=f"input{number} = {short(d)}")
+        for d, d_of_b, number in zip(inputs, inputs_of_b, numbers, strict=True)
+    )
+
+
 def describe_pair(d1: Any, d2: Any) -> str:
     """Return a short description of a pair, such as `d1 = 0, d2 = 1`. If the inputs are long lists
     that differ in one record, describe only the difference."""
@@ -68,6 +86,8 @@ def short(value: Any) -> str:
 
 def stated(pair: NeighbouringPair) -> str:
     """Return the neighbouring relation of a pair in words; `not stated` if the user states none."""
+    if isinstance(pair.d1, Side):
+        return "same input"
     return "not stated" if pair.adjacency is None else pair.adjacency.describe()
 
 

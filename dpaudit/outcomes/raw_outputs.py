@@ -67,7 +67,11 @@ _watch = Watch()
 
 
 def from_raw(
-    raw: abc.Sequence[Any] | NDArray[Any], *, types: bool = True, text_orders: bool = True
+    raw: abc.Sequence[Any] | NDArray[Any],
+    *,
+    types: bool = True,
+    text_orders: bool = True,
+    rounds: bool = False,
 ) -> Outcomes:
     """Return the table of raw outputs: each item of a list, or each row of an array, is one
     outcome. Raise MechanismError, with type and place, for a value whose type is not supported.
@@ -82,9 +86,11 @@ def from_raw(
     text_orders: whether the order of string keys in a dict may be part of an outcome. It is part
         only if this process has a fixed hash seed. Must be False for outputs of a process with
         another hash seed.
+    rounds: whether fractions are rounded to 40 significant bits, about 12 digits.
     """
     with step("reading outputs of the mechanism", _watch):
-        reader = Reader(len(raw), _reader_of, types=types, text_orders=text_orders)
+        orders = {"text_orders": text_orders, "rounds": rounds}
+        reader = Reader(len(raw), _reader_of, types=types, **orders)
         if isinstance(raw, np.ndarray) and raw.dtype != object:
             reader.read_array(ROOT, None, widened(raw))
         elif len(raw):

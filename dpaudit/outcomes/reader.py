@@ -55,6 +55,9 @@ MAX_ENTRIES = 100_000
 # In the limit on the number of entries of an output (`MAX_ENTRIES`), a string counts as one
 # entry for each group of this number of characters or bytes.
 _CHARACTERS_PER_ENTRY = 8
+# Number of significant bits of a rounded fraction, about 12 digits. A float has 53; the last ones
+# differ between two orders of the same sum.
+_BITS = 40
 # `checked_length` counts entries down to this depth of nested containers. It need not go deeper:
 # reading refuses outputs with more than 50 levels.
 _MAX_DEPTH = 100
@@ -75,19 +78,20 @@ class Reader:
         *,
         types: bool = True,
         text_orders: bool = True,
+        rounds: bool = False,
     ) -> None:
         """Create a reader of `size` outcomes, without entries.
 
         reader_of: returns the function that reads values of a type at a path.
         types: whether the types of numbers, strings and Booleans are part of an outcome, so that 1
             and 1.0 differ.
-        text_orders: whether the order of the string keys of a dict may be part of an outcome. Must
-            be False for outcomes from a process with another hash seed: then this process cannot
-            decide whether the order is that of a set of strings, which is random and reveals
-            nothing.
+        text_orders: whether the order of the string keys of a dict may be part of an outcome. False
+            for outcomes from a process with another hash seed: this process then cannot decide
+            whether the order is that of a set of strings, which is random and reveals nothing.
+        rounds: whether fractions are rounded, so that they do not differ in their last bits.
         """
         self.size = size
-        self.types, self.text_orders = types, text_orders
+        self.types, self.text_orders, self._rounds = types, text_orders, rounds
         self._reader_of = reader_of
         self._parts: list[PlaceEntries] = []
         self._fixed: list[tuple[PlacePath, str | float]] = []
@@ -175,7 +179,8 @@ class Reader:
 
     def add(self, path: PlacePath, rows: Rows, entries: Entries) -> None:
         """Add entries at a place."""
-        column = Column(path.name, entries.numbers, entries.codes, entries.labels)
+        numbers = _rounded(entries.numbers) if self._rounds else entries.numbers
+        column = Column(path.name, numbers, entries.codes, entries.labels)
         self._parts.append(PlaceEntries(path, rows, column))
 
     def constant(self, path: PlacePath, rows: Rows, entry: str | float) -> None:
@@ -241,6 +246,13 @@ def _by_column(array: NDArray[Any]) -> tuple[FloatArray | None, bool]:
             are_numbers = not piece.size or not np.isnan(piece.min())
         columns[:, start : start + size] = piece.T
     return columns, are_numbers
+
+
+def _rounded(numbers: FloatArray) -> FloatArray:
+    """Return numbers with fractions rounded to `_BITS` significant bits, and -0.0 as 0.0."""
+    mantissas, exponents = np.frexp(numbers)
+    short = np.ldexp(np.rint(np.ldexp(mantissas, _BITS)), exponents - _BITS)
+    return np.where(numbers == np.rint(numbers), numbers, short) + 0.0
 
 
 def _exact(values: NDArray[Any]) -> bool:

@@ -25,6 +25,7 @@ from dpaudit.reports import (
     inputs_report,
     nights_report,
     numbers,
+    parity_report,
     trace_report,
     undrawn,
 )
@@ -95,7 +96,7 @@ def reason(result: AuditResult) -> str:
     if result.underpowered is not None and not (is_interrupted or is_error):
         text = f"under-powered: {result.underpowered}"
     else:
-        text = _reason(result)
+        text = parity_report.named(result, _reason(result))
     failing = result.failing_warnings
     if not failing:
         return text
@@ -123,6 +124,8 @@ def _reason(result: AuditResult) -> str:
         is_outside = result.searched is not None and inputs_report.is_outside(result)
         where = " outside the space" if is_outside else ""
         moment, observation = events.refutation(ending.deciding)
+        if result.is_parity:
+            observation = parity_report.observation(result, ending.deciding)
         text = f"refuted at {level}{where}{moment}: {observation}"
         return f"{text}; {interrupted}" if interrupted else text
     if not interrupted:
@@ -145,7 +148,11 @@ def _interruption(ending: Interrupted) -> str:
 def warnings_of(result: AuditResult) -> list[str]:
     """Return the warnings of an audit that its headline does not contain, without repetitions."""
     is_said = result.underpowered == EQUAL_INPUTS
-    return [text for text in result.all_warnings if not (is_said and text == EQUAL)]
+    return [
+        parity_report.named(result, text)
+        for text in result.all_warnings
+        if not (is_said and text == EQUAL)
+    ]
 
 
 def notes_of(result: AuditResult) -> list[str]:
@@ -155,7 +162,8 @@ def notes_of(result: AuditResult) -> list[str]:
     budgets = [pair.evidence.budget for pair in seeded if pair.evidence.by_clock]
     timed = [_TIMED.format(max(budgets))] if budgets else []
     paced = [result.pace] if result.pace else []
-    return list(dict.fromkeys([*paced, *result.notes, *of_pairs, *timed]))
+    notes = dict.fromkeys([*paced, *result.notes, *of_pairs, *timed])
+    return [parity_report.named(result, text) for text in notes]
 
 
 class Statements(NamedTuple):
@@ -178,7 +186,10 @@ def statements(result: AuditResult, verbose: int) -> Statements:
     ]
     if result.resumed:
         rows += row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
-    return Statements(rows, _meaning(result, verbose))
+    meaning = _meaning(result, verbose)
+    return Statements(
+        parity_report.named_items(result, rows), parity_report.named_items(result, meaning)
+    )
 
 
 def _claim_rows(result: AuditResult) -> list[Item]:
@@ -448,7 +459,7 @@ def _meaning(result: AuditResult, verbose: int) -> list[Item]:
         sentences += [
             bounds_report.detectable(certificate),
             bounds_report.unseen(certificate),
-            _OTHER_PAIR if _shows_nothing(result) else "",
+            _shows_nothing(result),
             trace_report.DECIDES if trace_report.may_decide(result) else "",
             bounds_report.untested(certificate.ignored),
             bounds_report.UNPROVEN,
@@ -476,17 +487,20 @@ def _attacker(result: AuditResult, certificate: Certificate) -> str:
     return f"{text}."
 
 
-def _shows_nothing(result: AuditResult) -> bool:
-    """Return whether the draws of the user's pairs show no difference between d1 and d2."""
+def _shows_nothing(result: AuditResult) -> str:
+    """Return a sentence if the draws of the user's pairs show no difference; else ""."""
     if result.searched is not None or isinstance(result.ending, Recorded):
-        return False
+        return ""
     pairs = result.certificates
     # Equal inputs have a warning, and of outputs that are mostly new no event says anything.
     if any(EQUAL in pair.warnings or is_mostly_new(pair) for pair in pairs):
-        return False
+        return ""
     tested = [event for pair in pairs for test in pair.rules for event in test.events]
-    return result.epsilon_lower <= 0 and all(
+    is_alike = result.epsilon_lower <= 0 and all(
         max(event.interval_d1[0], event.interval_d2[0])
         <= min(event.interval_d1[1], event.interval_d2[1])
         for event in tested
     )
+    if not is_alike:
+        return ""
+    return parity_report.ALIKE if result.is_parity else _OTHER_PAIR

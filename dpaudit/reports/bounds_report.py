@@ -13,12 +13,19 @@ from dataclasses import dataclass, replace
 from dpaudit.auditing.underpowered import event_could_not
 from dpaudit.certificates.canary_certificate import OneRunCertificate
 from dpaudit.certificates.certificate import Certificate, EventCount, ExactCertificate
-from dpaudit.certificates.result import AuditResult, Family, Interrupted, Verdict
+from dpaudit.certificates.result import (
+    AnyCertificate,
+    AuditResult,
+    Family,
+    Interrupted,
+    Verdict,
+)
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.reports import numbers
 from dpaudit.reports.events import brief, leading_event
 from dpaudit.reports.layout import Item, row
+from dpaudit.stats import power
 from dpaudit.wording import counted
 
 # Explains the column of `may_miss` below a table of audits.
@@ -101,10 +108,9 @@ def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
             return
     at = f" at δ = {numbers.plain(point.delta)}" if point.delta else ""
     epsilon = Bound("ε", result.epsilon_lower, point.epsilon, at)
-    is_distance = list(claim.parameters()) == ["delta"]
-    at = "" if is_distance else f" at ε = {numbers.plain(point.epsilon)}"
+    at = "" if claim.is_distance else f" at ε = {numbers.plain(point.epsilon)}"
     delta = Bound("δ", result.delta_lower, point.delta, at)
-    if is_distance or (point.delta and not point.epsilon):  # the claim has no parameter but δ
+    if claim.is_distance or (point.delta and not point.epsilon):  # the claim has no parameter but δ
         yield from (delta, epsilon) if every else (delta,)
     else:
         yield from (epsilon, delta) if every or point.delta else (epsilon,)
@@ -217,6 +223,21 @@ def detectable_epsilon(result: AuditResult) -> float | None:
     return certificate.fixed.detectable_epsilon if has_event else math.inf
 
 
+def detectable_distance(certificate: AnyCertificate) -> float | None:
+    """Return the smallest total variation distance in the tested event that 9 of 10 such runs
+    refute; None for a point with ε > 0, another test, and if there is none."""
+    if not isinstance(certificate, Certificate) or certificate.point.epsilon > 0:
+        return None
+    test = certificate.fixed
+    if test.method != "game" or not math.isfinite(test.detectable_epsilon):
+        return None
+    guesses, delta = test.correct + test.wrong, certificate.point.delta
+    distance = power.detectable_distance(
+        guesses, test.draws, delta, test.alpha, two_guesses=test.two_guesses
+    )
+    return distance if math.isfinite(distance) else None
+
+
 def may_miss(result: AuditResult) -> str:
     """Return the leak that the audit may miss at the tested δ, such as `ε < 1.02`. Return "" if the
     claim is refuted, if chance has no part in the verdict, or if no such leak is known."""
@@ -229,6 +250,9 @@ def may_miss(result: AuditResult) -> str:
     symbol = bounds(result)[0].symbol
     if math.isinf(least):
         return f"any {symbol}"
+    distance = None if certificate is None else detectable_distance(certificate)
+    if distance is not None and symbol == "δ":
+        return f"{symbol} < {numbers.at_most(distance)}"
     at = "" if symbol == "ε" else f" at δ = {numbers.plain(result.point.delta)}"
     return f"ε < {numbers.at_most(least)}{at}"
 
@@ -248,6 +272,11 @@ def detectable(certificate: Certificate) -> str:
         output = f"an output of probability {chance} or more that only one input gives"
     if fixed.events and reason is None:
         event = caught(fixed.detectable_epsilon, certificate.point, "this event")
+        distance = detectable_distance(certificate)
+        if distance is not None:
+            size = numbers.at_most(distance)
+            event = f"With this event, a total variation of {size} or more would be refuted in 9 "
+            event += "of 10 runs"
         if rare is None:
             return f"{event}."
         return f"{event}; so would {output}." if is_rare_caught else f"{event}; {output} would be."

@@ -89,7 +89,7 @@ def compared(event: AnyEvent, point: ProfilePoint) -> str:
     """Return words that compare an event's frequencies for both inputs with the claim."""
     guess, (mass, other_mass) = event.guess, shares(event)
     against = "d2" if guess == "d1" else "d1"
-    appear = _appears(event.words)
+    appear = appears(event.words)
     of = f"of {'outputs' if isinstance(event, ExactEvent) else 'draws'} for {guess}"
     if other_mass == 0:
         limit = f"; the claim allows {numbers.share(point.delta)}" if point.delta else ""
@@ -218,7 +218,7 @@ def _interval(interval: tuple[float, float]) -> str:
     return f"{numbers.share(low, numbers.DOWN)} to {numbers.share(high, numbers.UP)}"
 
 
-def _appears(words: str) -> str:
+def appears(words: str) -> str:
     """Return subject and verb of a sentence about an event, such as `outputs < 1 appear`."""
     if _OF_OUTPUT.match(words) and " or " not in words and " and " not in words:
         return f"{_OF_OUTPUT.sub('outputs ', brief(words), count=1)} appear"

@@ -16,6 +16,7 @@ from dpaudit.reports import bounds_report, events
 from dpaudit.reports.audit_report import reason, verdict_of, warnings_of
 from dpaudit.reports.formats import FORMATS
 from dpaudit.reports.layout import Row
+from dpaudit.reports.parity_report import named, named_html
 from dpaudit.wording import install_command, visible
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def html(result: AuditResult) -> str:
         title = f"<b>{_safe(verdict_of(result))}</b> {_safe(result.name)}: {_safe(reason(result))}"
         style = f"{_STYLE}</style>"
         parts = [f"<p>{title}</p><table>{cells}</table>", _event(result), _figure(result)]
-    return f'<div class="dpaudit-result">{style}{"".join(parts)}</div>'
+    body = named_html(result, "".join(parts))
+    return f'<div class="dpaudit-result">{style}{body}</div>'
 
 
 def _safe(text: str) -> str:
@@ -120,13 +122,14 @@ def plot(result: AuditResult, ax: Axes | None = None) -> Axes:
     shown = likeliest([bar for bar in every if bar.d1 or bar.d2])
     edges = range(len(shown) + 1)
     for arm, colour in _COLOURS.items():
-        axes.stairs([getattr(bar, arm) for bar in shown], edges, color=colour, label=arm)
-    named: set[str] = set()
+        heights, label = [getattr(bar, arm) for bar in shown], named(result, arm)
+        axes.stairs(heights, edges, color=colour, label=label)
+    labelled: set[str] = set()
     for index, bar in enumerate(shown):
         if bar.guess is not None:
-            label = None if bar.guess in named else f"event for {bar.guess}"
-            axes.axvspan(index, index + 1, color=_COLOURS[bar.guess], alpha=0.2, lw=0, label=label)
-            named.add(bar.guess)
+            event = None if bar.guess in labelled else named(result, f"event for {bar.guess}")
+            axes.axvspan(index, index + 1, color=_COLOURS[bar.guess], alpha=0.2, lw=0, label=event)
+            labelled.add(bar.guess)
     axes.set(
         xlabel=noun, ylabel="share of each input", title=f"{result.name}: {verdict_of(result)}"
     )

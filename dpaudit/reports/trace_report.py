@@ -89,6 +89,7 @@ def may_decide(result: AuditResult) -> bool:
         and result.underpowered not in (None, EQUAL_INPUTS)
         and isinstance(result.ending, Sampled)
         and not isinstance(result.ending, Recorded)
+        and not result.is_parity
         and not {"command", "compose"} & settings.keys()
     )
 

@@ -120,6 +120,7 @@ class Sampler:
         adversary: Adversary | str | None = None,
         timing: bool = False,
         text_orders: bool = True,
+        rounds: bool = False,
     ) -> None:
         """Load the mechanism.
 
@@ -130,6 +131,7 @@ class Sampler:
         timing: whether to add the duration of each call to its outcome.
         text_orders: whether outcomes may differ in the order of text keys. That order depends on
             the hash seed, so all processes that draw must have one hash seed.
+        rounds: round fractions, so that outcomes do not differ in their last bits.
         """
         keep_freed_memory()
         self.mechanism: Mechanism = add_adversary(load_mechanism(target), adversary)
@@ -144,6 +146,7 @@ class Sampler:
         self._seed = seed
         self._fail_on_error = fail_on_error
         self._text_orders = text_orders and self.mechanism.text_orders
+        self._rounds = rounds
         self._digests = [(fingerprint(pair.d1), fingerprint(pair.d2)) for pair in pairs]
 
     def draw(self, chunk: Chunk[Result]) -> Result:
@@ -305,8 +308,8 @@ class Sampler:
         return self.mechanism.sample(dataset, size, streams.mechanism) if size else []
 
     def _read(self, raw: Outputs) -> Outcomes:
-        types = self.mechanism.types_by_draw
-        return from_raw(raw, types=types, text_orders=self._text_orders)
+        types, orders = self.mechanism.types_by_draw, self._text_orders
+        return from_raw(raw, types=types, text_orders=orders, rounds=self._rounds)
 
     def _failures(
         self, outcomes: Outcomes, raw: Sequence[Any], is_d1: NDArray[np.bool_]

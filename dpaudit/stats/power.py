@@ -72,6 +72,39 @@ def detectable_epsilon(
     return math.log(share / (1 - share)) if share < 1 else math.inf
 
 
+def detectable_distance(
+    guesses: int,
+    draws: int,
+    delta: float,
+    alpha: float,
+    *,
+    two_guesses: bool,
+    power: float = POWER,
+) -> float:
+    """Return the smallest total variation distance d > δ at which guesses refute (0, δ)-DP with
+    probability `power`; inf if they could not even if all were right. A rule that guesses on a
+    share g of the draws shows d if its guesses are right with probability ½ + h d / (2 g), with
+    the h of docs/method.md (2.1).
+
+    guesses: number of draws whose input is guessed; counts as fixed, not random.
+    draws: number of all draws.
+
+    >>> round(detectable_distance(1000, 1000, 0.0, 0.01, two_guesses=True), 3)
+    0.115
+    """
+
+    def refuted(correct: int) -> bool:
+        game = Game(correct, guesses - correct, draws, two_guesses, guesses < draws)
+        return p_value(game, 0.0, delta, alpha, alpha) <= alpha
+
+    critical = 1 + bisect_left(range(1, guesses + 1), True, key=refuted)
+    if critical > guesses:
+        return math.inf
+    share = float(betaincinv(critical, guesses - critical + 1, power))
+    distance = (2 * share - 1) * guesses / draws / (1.0 if two_guesses else 0.5)
+    return distance if distance <= 1 else math.inf
+
+
 def telling_share(by_input: tuple[int, int], draws: int) -> float:
     """Return a factor in [0, 1] that limits how many guesses can be right: at a true ε₁, right
     guesses exceed wrong guesses by at most this factor times tanh(ε₁ / 2) for each guess. It is 1

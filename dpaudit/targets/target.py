@@ -186,6 +186,31 @@ class RepeatedTarget:
         return f"{self.target.describe()}; {self.times:,} independent runs are one output"
 
 
+# How the description of two mechanisms begins; a program of this name would stand in quotes.
+_OF_TWO = "A: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoTargets:
+    """Two mechanisms, A and B, that are compared on one input. Each draw is of the mechanism that
+    its input, a `Side`, names."""
+
+    a: SingleTarget
+    b: SingleTarget
+
+    @property
+    def name(self) -> str:
+        return f"{self.a.name} and {self.b.name}"
+
+    def describe(self) -> str:
+        return f"{_OF_TWO}{self.a.describe()}; B: {self.b.describe()}"
+
+
+def is_of_two(description: str) -> bool:
+    """Return whether the description of a target is that of `TwoTargets`."""
+    return description.startswith(_OF_TWO)
+
+
 def repeated(target: SingleTarget | ComposedTarget, times: int) -> AnyTarget:
     """Return a target whose output consists of `times` independent runs; the target itself for 1
     run. Raises TargetError if `times` is not a whole number from 1 to 100,000."""
@@ -220,14 +245,15 @@ def _arguments(values: Sequence[Any] | Mapping[str, Any]) -> str:
 
 PythonTarget = ImportedTarget | CallableTarget
 SingleTarget = PythonTarget | IsolatedTarget | CommandTarget
-AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget
+AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget | TwoTargets
 
 
 def single_targets(target: AnyTarget) -> tuple[SingleTarget, ...]:
-    """Return the mechanisms that a composition or repetition consists of; (target,) for any other
-    target."""
+    """Return the mechanisms of a composition, repetition or comparison, or else the target."""
     if isinstance(target, RepeatedTarget):
         return single_targets(target.target)
+    if isinstance(target, TwoTargets):
+        return target.a, target.b
     return target.parts if isinstance(target, ComposedTarget) else (target,)
 
 

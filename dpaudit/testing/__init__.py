@@ -1,4 +1,4 @@
-"""Check privacy claims in tests: `assert_private`, `assert_violates`, `assert_kills`, and a plugin
+"""Check mechanisms in tests: `assert_private`, `assert_violates`, `assert_same_law`, `assert_kills`, and a plugin
 for pytest.
 
 Importing this package imports no other module, since pytest imports it at every start.
@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
     from dpaudit.testing.assertions import AuditWarning as AuditWarning
     from dpaudit.testing.assertions import assert_private as assert_private
+    from dpaudit.testing.assertions import assert_same_law as assert_same_law
     from dpaudit.testing.assertions import assert_violates as assert_violates
     from dpaudit.testing.kills import assert_kills as assert_kills
 
-__all__ = ["AuditWarning", "assert_kills", "assert_private", "assert_violates"]
+__all__ = ["AuditWarning", "assert_kills", "assert_private", "assert_same_law", "assert_violates"]
 
 
 def __getattr__(name: str) -> Any:

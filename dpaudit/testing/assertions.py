@@ -1,16 +1,16 @@
-"""Define the assertions for tests: `assert_private` and `assert_violates`."""
+"""Define the assertions for tests: `assert_private`, `assert_violates` and `assert_same_law`."""
 
 from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Unpack
 
-from dpaudit.api import MoreOptions, audit, search
+from dpaudit.api import MoreOptions, audit, check_keywords, search
 from dpaudit.auditing.options import DefaultSamples
 from dpaudit.certificates.result import AuditResult, Progress, Verdict
 from dpaudit.claims import PrivacyClaim
@@ -20,6 +20,7 @@ from dpaudit.reports.audit_report import is_expected, reason, warnings_of
 from dpaudit.reports.bounds_report import bounds
 from dpaudit.reports.json import entry
 from dpaudit.reports.numbers import unglued
+from dpaudit.same_law import ParityOptions, parity
 from dpaudit.sampling.executors import Workers
 from dpaudit.sampling.executors.new_processes import compared_with
 from dpaudit.testing.session import KeptAudit, PytestRun, current
@@ -176,6 +177,74 @@ def assert_violates(
     return result
 
 
+class ParityAssertion(ParityOptions, total=False):
+    """Keyword arguments of `assert_same_law`, which are those of `dpaudit.parity`."""
+
+    tau: float
+    python_b: str | None
+    samples: int
+    time: float | None
+    confidence: float
+    seed: int
+    workers: Workers
+    on_progress: Callable[[Progress], None] | None
+
+
+def assert_same_law(
+    a: Mechanism, b: Mechanism, inputs: Sequence[Any], **options: Unpack[ParityAssertion]
+) -> AuditResult:
+    """Fail the test if draws prove that two implementations of a mechanism differ on an input.
+
+    Parameters
+    ----------
+    a, b : callable, str or list of str
+        The implementations, in each form that `assert_private` takes.
+    inputs : sequence of Any
+        The inputs, each of which both implementations get.
+    **options : Any
+        Further options of `dpaudit.parity`, such as `tau`, the total variation distance that is
+        allowed. The defaults are those of `assert_private`.
+
+    Returns
+    -------
+    AuditResult
+        The result, whose verdict is that no violation was found.
+
+    Raises
+    ------
+    AssertionError
+        If the total variation distance on some input is more than tau, or if the audit ended with
+        an error, lacked power, or gave a warning and `strict=True`. The message is the report.
+    UsageError
+        If the arguments are invalid.
+
+    Notes
+    -----
+    If the implementations have the same law, the test fails for a new seed with probability at most
+    1 - confidence. A test that passes proves nothing about other inputs or smaller distances.
+
+    Examples
+    --------
+    >>> from dpaudit.testing import assert_same_law
+    >>> def plain(x, rng):
+    ...     return x + rng.laplace()
+    >>> def batched(x, size, rng):
+    ...     return x + rng.laplace(size=size)
+    >>> assert_same_law(plain, batched, [0], samples=10_000).delta_lower
+    0.0
+    """
+    __tracebackhide__ = True
+    try:
+        check_keywords("assert_same_law", assert_same_law, options, ParityAssertion)
+        result = _kept(partial(_run_parity, a, b, inputs), options, expect="pass")
+    except (UsageError, TypeError) as error:
+        raise error.with_traceback(None) from None
+    if not is_expected(result):
+        raise AssertionError(_failure(result))
+    _warn(result)
+    return result
+
+
 def _failure(result: AuditResult) -> str:
     """Return the reason on one line, for pytest's summary, and the report below it."""
     verdict, text = result.verdict, reason(result)
@@ -210,29 +279,26 @@ def audited(
     of the test run. `expect` is the verdict with which the test passes."""
     __tracebackhide__ = True
     try:
-        return _audited(mechanism, d1, d2, claim, options, expect)
+        keywords, claim = parted(claim, options)
+        return _kept(partial(_run, mechanism, d1, d2, claim), keywords, expect)
     except (UsageError, TypeError) as error:
         # Without a traceback, pytest shows the line of the test that failed, not a line of dpaudit.
         raise error.with_traceback(None) from None
 
 
-def _audited(
-    mechanism: Mechanism,
-    d1: Any,
-    d2: Any,
-    claim: PrivacyClaim | None,
-    options: Mapping[str, Any],
+def _kept(
+    run: Callable[[dict[str, Any]], AuditResult],
+    keywords: Mapping[str, Any],
     expect: Literal["violation", "pass"] | None,
 ) -> AuditResult:
     session = current()
     if session.test is not None:
         _check_marked(session.test.options)
-    keywords, claim = parted(claim, options)
     keywords = session.options(keywords)
     if session.test is not None:
         keywords.setdefault("name", session.test.name())
     with nullcontext() if session.test is None else compared_with(session.processes()):
-        result = _run(mechanism, d1, d2, claim, keywords)
+        result = run(keywords)
     if session.test is not None:
         command = _repeating(session, session.test.repeated, _chosen_samples(keywords, result))
         result = replace(result, command=command)
@@ -276,14 +342,26 @@ def parted(
 def _run(
     mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim, keywords: dict[str, Any]
 ) -> AuditResult:
-    """Return the result of an audit or, if the options ask for one, of a search with an audit."""
-    # The journal is removed at the end, so that the next run makes new draws.
+    """Return the result of an audit, or of a search with an audit."""
     how = keywords.pop("search", None)
     if how is None:
         _check_inputs(d1, d2)
         run = partial(audit, mechanism, d1, d2, claim)
     else:
         run = partial(search, mechanism, claim, **_searching(how, d1, d2, keywords))
+    return _journaled(run, keywords)
+
+
+def _run_parity(
+    a: Mechanism, b: Mechanism, inputs: Sequence[Any], keywords: dict[str, Any]
+) -> AuditResult:
+    # The settings of a project may have options that are about two inputs.
+    known = {name: keywords[name] for name in keywords if name in ParityAssertion.__annotations__}
+    return _journaled(partial(parity, a, b, inputs), known)
+
+
+def _journaled(run: Callable[..., AuditResult], keywords: dict[str, Any]) -> AuditResult:
+    """Run an audit. Remove its journal at the end, so that the next run makes new draws."""
     if "journal" not in keywords:
         return run(**keywords)
     keywords.setdefault("resume", True)

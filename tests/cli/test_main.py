@@ -41,7 +41,17 @@ def test_help_names_every_command_and_exit_code(dpaudit: Any, words: list[str]) 
 
 
 def test_help_has_a_line_for_each_option_and_names_the_complete_help(dpaudit: Any) -> None:
-    for name in ("run", "search", "trace", "plan", "bound", "sensitivity", "init", "report"):
+    for name in (
+        "run",
+        "search",
+        "parity",
+        "trace",
+        "plan",
+        "bound",
+        "sensitivity",
+        "init",
+        "report",
+    ):
         lines = dpaudit(name, "--help").stdout.splitlines()
         start = next(number for number, line in enumerate(lines) if line.lower()[-8:] == "options:")
         shown = lines[start + 1 : lines.index("", start)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpaudit.auditing.safeguards.protocol import CountedBlocks, PairSafeguard, remarked
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.draws import Tally
+from dpaudit.inputs.pairs import Side
 from dpaudit.sampling import independence
 
 
@@ -21,7 +22,8 @@ class Constants(PairSafeguard):
             or not independence.all_equal(selection.outcomes)
         ):
             return certificate
-        if self._spec.claim.adversary is None:  # an adversary may answer None for every output
+        # An adversary may answer None for every output, and an input may lead A and B to None.
+        if self._spec.claim.adversary is None and not isinstance(self._pair.d1, Side):
             independence.check_computed(selection.outcomes)
         arms = sum((block.tally.counts.sum(axis=0) for block in self._ledger.blocks), 0)
         draws = (int(arms[0]), int(arms[1]))

@@ -16,7 +16,14 @@ from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import FEW_DRAWS, Block
 from dpaudit.errors import Given, MechanismError, needs_device
 from dpaudit.inputs.neighbouring import check_pair
-from dpaudit.inputs.pairs import describe_pair, differ_in_type, notes, stated, with_type
+from dpaudit.inputs.pairs import (
+    Side,
+    describe_pair,
+    differ_in_type,
+    notes,
+    stated,
+    with_type,
+)
 from dpaudit.targets.target import what_to_check
 from dpaudit.torch_use import misses_device
 
@@ -98,6 +105,12 @@ class InputTypes(PairSafeguard):
         if self._spec.search is not None:
             return []
         draws, counts = _arms(certificate.evidence.blocks), certificate.failures.values()
+        if isinstance(self._pair.d1, Side):
+            return [
+                f"{name} always raises ({draws[arm]:,} draws)"
+                for arm, name in enumerate("AB")
+                if 0 < draws[arm] == sum(count[arm] for count in counts)
+            ]
         words = describe_pair(self._pair.d1, self._pair.d2) if certificate.failures else ""
         return [
             f"{name} always raises ({draws[arm]:,} draws): {words}. Fix "

@@ -20,6 +20,7 @@ from dpaudit.auditing.safeguards.protocol import (
 from dpaudit.certificates.certificate import Certificate, EventCount
 from dpaudit.claims import PrivacyClaim
 from dpaudit.draws import SelectionDraws
+from dpaudit.inputs.pairs import Side
 from dpaudit.levels.portfolio import Portfolio
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.outcomes.texts import how_read
@@ -51,7 +52,7 @@ class Outputs(PairSafeguard):
         unexamined = unsearched(
             buffer.outcomes,
             floating_point=statistics.floating_point,
-            timing=statistics.timing,
+            timing=statistics.timing or isinstance(self._pair.d1, Side),
         )
         return remarked(
             replace(certificate, ignored=(*certificate.ignored, *unexamined)),

@@ -45,6 +45,7 @@ from dpaudit.reports.events import bets, counted_rows
 from dpaudit.reports.html import canvas
 from dpaudit.reports.html.pictures import left_out, pictures
 from dpaudit.reports.layout import Item, Row
+from dpaudit.reports.parity_report import named_html
 from dpaudit.reports.text import chances, stopped, title, unended
 from dpaudit.version import __version__
 from dpaudit.wording import counted, install_command, visible
@@ -353,7 +354,7 @@ class AuditSection:
         the page, from 1. `is_open` says that the section is unfolded when the page loads."""
         key = (number, with_figures, is_open)
         if key not in self._sections:
-            self._sections[key] = _rendered(
+            text = _rendered(
                 "audit.html",
                 number=number,
                 row=self.row,
@@ -364,6 +365,8 @@ class AuditSection:
                 left_out=left_out(self.result),
                 size=(canvas.WIDTH, canvas.HEIGHT),
             )
+            # Tables and pictures name the inputs, too.
+            self._sections[key] = named_html(self.result, text)
         return self._sections[key]
 
 

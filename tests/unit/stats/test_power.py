@@ -16,6 +16,7 @@ from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.power import (
     MIN_SEEN,
     POWER,
+    detectable_distance,
     detectable_epsilon,
     detectable_epsilon_pair,
     detectable_rare,
@@ -241,3 +242,28 @@ def test_the_smallest_number_of_draws_is_exact() -> None:
     # Half of the draws are of d1, hence twice the number, and more for the variation of coins.
     assert detectable_rare(100, 2 * needed, 1.0, 0.0, 6e-4) == math.inf
     assert detectable_rare(100, 3 * needed, 1.0, 0.0, 6e-4) < 1
+
+
+@pytest.mark.parametrize("two_guesses", [True, False])
+@pytest.mark.parametrize("delta", [0.0, 0.1])
+def test_the_detectable_distance_is_refuted_with_probability_0_9(
+    two_guesses: bool, delta: float
+) -> None:
+    draws, guesses, alpha, h = 400, 300, 0.01, 1.0 if two_guesses else 0.5
+    counts = np.arange(guesses + 1)
+    games = [Game(int(right), guesses - int(right), draws, two_guesses) for right in counts]
+    refuting = [p_value(game, 0.0, delta, alpha, enough=alpha) <= alpha for game in games]
+
+    def power(distance: float) -> float:
+        right = 0.5 + h * distance * draws / guesses / 2
+        return float(binom.pmf(counts, guesses, right)[refuting].sum())
+
+    smallest = detectable_distance(guesses, draws, delta, alpha, two_guesses=two_guesses)
+    assert delta < smallest < 1
+    assert power(smallest + 1e-9) >= POWER > power(smallest - 0.02)
+
+
+def test_too_few_guesses_detect_no_distance() -> None:
+    assert detectable_distance(0, 100, 0.0, 0.01, two_guesses=True) == math.inf
+    assert detectable_distance(6, 100, 0.0, 0.01, two_guesses=True) == math.inf
+    assert detectable_distance(30, 30, 0.9, 0.01, two_guesses=False) == math.inf
