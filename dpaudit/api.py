@@ -486,12 +486,11 @@ def spec_of(
         b = _target(compared_with, {**options, "python": python_b})
         target = TwoTargets(a=_target(mechanism, options), b=b)
     source = None
-    if isinstance(claim, str):
+    if isinstance(claim, str) and claim == "library":
         # Imported only if the library of the mechanism states the claim; most users state it
         # themselves.
         from dpaudit.adapters.asking import library_claim
 
-        OPTIONS["from"].read(claim)
         claim, source = library_claim(target, pairs, parse_adjacency(options["adjacency"]))
     records = records_of(options)
     return AuditSpec(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def notebook_bar() -> Iterator[Callable[[Progress], None] | None]:
     """Yield a function that takes a `Progress` and shows it as a bar below the notebook's cell. The
     bar is removed at the end of the `with` block. Outside of a notebook, yield None."""
-    if "ipykernel" not in sys.modules:
+    if not _in_notebook():
         yield None
         return
     display: Any = import_module("IPython.display")
@@ -27,22 +27,28 @@ def notebook_bar() -> Iterator[Callable[[Progress], None] | None]:
 
     def show(progress: Progress) -> None:
         nonlocal handle
-        page = display.HTML(_bar(progress))
         if handle is None:
-            handle = display.display(page, display_id=True)
+            handle = display.display(_bar(progress), raw=True, display_id=True)
         else:
-            handle.update(page)
+            handle.update(_bar(progress), raw=True)
 
     try:
         yield show
     finally:
         if handle is not None:
-            handle.update(display.HTML(""))
+            handle.update({"text/html": "", "text/plain": ""}, raw=True)
 
 
-def _bar(progress: Progress) -> str:
+def _in_notebook() -> bool:
+    # A program may import ipykernel, too, such as through ipywidgets: its shell has no kernel.
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+def _bar(progress: Progress) -> dict[str, str]:
     share = f' value="{progress.draws / progress.budget:.3f}"' if progress.budget else ""
     words = f"{progress.draws:,} draws, ε ≥ {progress.epsilon_lower:.3g}"
     if progress.waiting:
         words = progress.waiting
-    return f"{escape(progress.name)} <progress{share}></progress> {escape(words)}"
+    page = f"{escape(progress.name)} <progress{share}></progress> {escape(words)}"
+    return {"text/html": page, "text/plain": f"{progress.name}: {words}"}

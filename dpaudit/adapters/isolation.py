@@ -88,6 +88,12 @@ class Worker(Child):
         # The path of the running script, if the mechanism is defined in it; else None.
         is_of_script = b"__main__" in mechanism
         script = getattr(sys.modules["__main__"], "__file__", None) if is_of_script else None
+        if is_of_script and script is None:
+            raise TargetError(
+                f"{target.name} is defined in no file, but in a notebook or at a prompt, so "
+                "another process cannot import it; put it into a file and import it",
+                code="not-picklable",
+            )
         step = WatchedStep(f"setting up {self._name} in a separate process", self._watch)
         try:
             reply, _ = self.ask(

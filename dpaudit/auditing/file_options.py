@@ -30,7 +30,7 @@ from dpaudit.claims.base import why_misnamed
 
 def _claim(value: Any) -> PrivacyClaim:
     if not isinstance(value, PrivacyClaim):
-        raise refused("claim", value, "is not a claim; give one such as PureDP(1.0)")
+        raise refused("claim", value, "is not a claim; give epsilon=…, or one such as PureDP(1.0)")
     why = why_misnamed(value)
     if why:
         raise refused("claim", value, why)

@@ -670,7 +670,7 @@ class AuditResult:
 
     @property
     def meets_expectation(self) -> bool:
-        """Whether the verdict is the expected one: that of `expect`, or NO_VIOLATION_FOUND if it is
+        """Whether the verdict is the expected one, which is NO_VIOLATION_FOUND if `expect` is
         None."""
         wanted = Verdict.VIOLATION if self.expect == "violation" else Verdict.NO_VIOLATION_FOUND
         return self.verdict is wanted

@@ -148,7 +148,7 @@ def stated_claim(claim: Any, numbers: Mapping[str, Any]) -> Any:
     stated = {name: value for name, value in numbers.items() if value is not None}
     if claim is None and not stated:
         raise UsageError(
-            "nothing is claimed; give epsilon=…, or a claim, as PureDP(1.0)",
+            "nothing is claimed; give epsilon=…, or a claim such as PureDP(1.0)",
             code="option-missing",
         )
     if claim is not None and stated:

@@ -51,21 +51,28 @@ class _BoundCommand(AuditCommand):
             ) from None
 
 
-_COLUMNS = ("included", "score", "guess", "canary", "run")
+# Names of columns in a file of --canaries or of --guesses.
+_OF_CANARIES, _OF_GUESSES = ("included", "score", "canary", "run"), ("included", "guess")
 
 
 def _columns(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
     """Read a text such as `score=loss,canary=id` as a mapping from name to column."""
     pairs = [pair.partition("=") for pair in value.split(",")] if value else []
-    for name, _, column in pairs:
-        if name.strip() not in _COLUMNS or not column.strip():
-            raise click.BadParameter(
-                f"{value!r} must be pairs such as included=member,score=loss, with the names "
-                f"{', '.join(_COLUMNS)}",
-                ctx,
-                param,
+    columns = {name.strip(): column.strip() for name, _, column in pairs}
+    if len(columns) < len(pairs) or not all(column.strip("-") for column in columns.values()):
+        why = f"{value!r} must be pairs such as included=member,score=loss, with each name once"
+        raise click.BadParameter(why, ctx, param)
+    return columns
+
+
+def _check_columns(columns: Mapping[str, str], names: Sequence[str]) -> None:
+    for name in columns:
+        if name not in names:
+            raise UsageError(
+                f"--columns cannot name {name!r} here; it names {', '.join(_OF_CANARIES)} of a "
+                f"file of --canaries, or {', '.join(_OF_GUESSES)} of a file of --guesses",
+                code="options-conflict",
             )
-    return {name.strip(): column.strip() for name, _, column in pairs}
 
 
 @click.command(
@@ -176,9 +183,8 @@ def bound(
     claim, grouped = build_claims(settings.pop("claim"))
     expect, strict = settings.pop("expect", None), settings.pop("strict", False)
     results = Results(destinations(json, report, inputs), stdout)
-    if columns and not (canaries or (guesses and len(files) == 1)):
-        why = "--columns names columns of a file of --canaries or --guesses; leave it out"
-        raise UsageError(why, code="options-conflict")
+    of_guesses = _OF_GUESSES if guesses and len(files) == 1 else ()
+    _check_columns(columns, _OF_CANARIES if canaries else of_guesses)
     options: dict[str, Any] = {"arm": arm, "scores": scores, "bound": bound, "guesses": guesses}
     more = {"guess-count": guess_count, "independent-canaries": independent_canaries}
     try:

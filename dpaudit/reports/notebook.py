@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpaudit.auditing.option_values import refused
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
@@ -40,7 +41,7 @@ _STYLE = """<style>
     f".dpaudit-result .{arm} path {{ stroke: {colour}; stroke-width: 1.8; }}\n"
     f".dpaudit-result .event.{arm} path {{ stroke: none; fill: {colour}; fill-opacity: .2; }}\n"
     for arm, colour in _COLOURS.items()
-)  # fmt: skip
+) + "</style>"  # fmt: skip
 _FRAME = (
     "name", "verdict", "claim", "epsilon_lower", "delta_lower", "p_value", "confidence", "event",
     "draws", "seed", "seconds", "warnings",
@@ -58,10 +59,9 @@ def html(result: AuditResult) -> str:
             f"<tr><th>{_safe(label)}</th><td>{_safe(text)}</td></tr>" for label, text in rows
         )
         title = f"<b>{_safe(verdict_of(result))}</b> {_safe(result.name)}: {_safe(reason(result))}"
-        style = f"{_STYLE}</style>"
         parts = [f"<p>{title}</p><table>{cells}</table>", _event(result), _figure(result)]
     body = named_html(result, "".join(parts))
-    return f'<div class="dpaudit-result">{style}{body}</div>'
+    return f'<div class="dpaudit-result">{_STYLE}{body}</div>'
 
 
 def _safe(text: str) -> str:
@@ -107,7 +107,7 @@ def _figure(result: AuditResult) -> str:
 def plot(result: AuditResult, ax: Axes | None = None) -> Axes:
     """Draw each input's share of the draws in every level on axes, and shade the event."""
     if find_spec("matplotlib") is None:
-        why = f"a plot needs matplotlib: {install_command('notebook')}"
+        why = f"a plot needs matplotlib: {install_command('figures')}"
         raise UsageError(why, code="package-missing")
     from matplotlib import pyplot
 
@@ -130,9 +130,8 @@ def plot(result: AuditResult, ax: Axes | None = None) -> Axes:
             event = None if bar.guess in labelled else named(result, f"event for {bar.guess}")
             axes.axvspan(index, index + 1, color=_COLOURS[bar.guess], alpha=0.2, lw=0, label=event)
             labelled.add(bar.guess)
-    axes.set(
-        xlabel=noun, ylabel="share of each input", title=f"{result.name}: {verdict_of(result)}"
-    )
+    axes.set(xlabel=noun, ylabel="share of each input")
+    axes.set_title(f"{visible(result.name)}: {verdict_of(result)}", parse_math=False)
     axes.legend()
     return axes
 
@@ -149,13 +148,13 @@ def to_frame(results: AuditResult | Iterable[AuditResult]) -> pd.DataFrame:
     -------
     pandas.DataFrame
         The columns `name`, `verdict`, `claim`, `epsilon_lower`, `delta_lower`, `p_value`,
-        `confidence`, `event` (as text; None without one), `draws`, `seed`, `seconds` and `warnings`
+        `confidence`, `event` (as text; missing without one), `draws`, `seed`, `seconds`, `warnings`
         (their number).
 
     Raises
     ------
     UsageError
-        If pandas is not installed.
+        If pandas is not installed, or for another value than results.
 
     Notes
     -----
@@ -181,6 +180,9 @@ def to_frame(results: AuditResult | Iterable[AuditResult]) -> pd.DataFrame:
     import pandas as pd
 
     every = [results] if isinstance(results, AuditResult) else list(results)
+    for result in every:
+        if not isinstance(result, AuditResult):
+            raise refused("results", result, "must be results of audits")
     return pd.DataFrame([_row(result) for result in every], columns=list(_FRAME))
 
 
@@ -199,6 +201,7 @@ def _row(result: AuditResult) -> dict[str, Any]:
 def save(result: AuditResult, path: str | os.PathLike[str]) -> Path:
     """Write the report of an audit to a file, in the format of its suffix, and return the file."""
     file = Path(path)
+    # Reversed, since the first of two formats with a suffix counts: .txt is a text report.
     formats = {chosen.suffix: chosen for chosen in reversed([*FORMATS.values()])}
     if file.suffix not in formats:
         why = f"{str(path)!r} must end with {', '.join(sorted(formats))}"

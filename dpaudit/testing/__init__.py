@@ -1,5 +1,5 @@
-"""Check mechanisms in tests: `assert_private`, `assert_violates`, `assert_same_law`, `assert_kills`, and a plugin
-for pytest.
+"""Check mechanisms in tests: `assert_private`, `assert_violates`, `assert_same_law` and
+`assert_kills`, and a plugin for pytest.
 
 Importing this package imports no other module, since pytest imports it at every start.
 """

@@ -185,7 +185,9 @@ def test_columns_name_those_of_the_file(dpaudit: Any, tmp_path: Path) -> None:
     assert dpaudit(*words, "--columns", "included=member,score=-loss").exit_code == 1
     assert dpaudit(*words, "--columns", "included=member,score=loss").exit_code == 0
     assert dpaudit(*words).code == "column-unknown"
-    for value in ("member", "coin=member", "included="):
+    for value in ("member", "included=", "score=-", "included=member,included=loss"):
         assert dpaudit(*words, "--columns", value).exit_code == 2
+    for value in ("coin=member", "included=member,score=loss,guess=loss"):
+        assert dpaudit(*words, "--columns", value).code == "options-conflict"
     guesses = ("bound", "--guesses", "1000", "100", "75", "--epsilon", "1")
     assert dpaudit(*guesses, "--columns", "guess=g").code == "options-conflict"

@@ -26,6 +26,7 @@ def test_a_notebook_shows_an_audit_with_figure_and_frame(tmp_path: Path) -> None
     context = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(notebook, timeout=120, resources=context).execute()
     audit, _, plot, frame, _ = notebook.cells
+    assert audit.outputs[0].data == {"text/html": "", "text/plain": ""}  # the bar, at the end
     page = outputs(audit)["text/html"]
     assert "VIOLATION" in page
     assert "<svg" in page

@@ -56,6 +56,8 @@ def test_numbers_and_an_object_make_the_same_claim(name: str) -> None:
         ((dpaudit.PureDP(1.0),), {"epsilon": 1.0}, "options-conflict"),
         ((), {"epsilon": 1.0, "rho": 1.0}, "parameter-unknown"),
         ((), {"delta": 0.1}, "parameter-missing"),
+        ((1.0,), {}, "option-invalid"),
+        (("epsilon=1",), {}, "option-invalid"),
     ],
 )
 def test_a_claim_is_stated_once(

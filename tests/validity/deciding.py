@@ -12,7 +12,7 @@ from dpaudit.stats.binomial import clopper_pearson_interval
 
 SUITE_FAILURE_PROBABILITY = 1e-3
 # An upper limit for the number of comparisons in the suite, which share it.
-COMPARISONS = 120
+COMPARISONS = 200
 # A simulation ends as not above nominal when so few alarms have a probability of at most _MISSED at
 # the rate that all runs find with probability _FOUND.
 _FOUND, _MISSED = 0.99, 1e-5

@@ -133,7 +133,7 @@ def test_a_whole_audit_by_the_difference_of_means_does_not_exceed_its_level(
 
 
 @pytest.mark.parametrize(
-    ("count", "last", "asked"), [(14, 0, 40), (15, 0, 15), (14, 1, 15), (1, 0, 19), (0, 0, 15)]
+    ("count", "last", "asked"), [(15, 0, 40), (16, 0, 16), (15, 1, 14), (1, 0, 18), (0, 0, 14)]
 )
 def test_a_rate_is_above_if_all_runs_say_so_and_not_after_a_few_that_make_it_unlikely(
     count: int, last: int, asked: int, share: Interval, is_above: IsAbove
@@ -141,7 +141,7 @@ def test_a_rate_is_above_if_all_runs_say_so_and_not_after_a_few_that_make_it_unl
     """last: whether the alarms come last; asked: after how many runs it is decided."""
     every = [False] * (40 - count) + [True] * count
     played = iter(every if last else every[::-1])
-    assert is_above(played, 40, NOMINAL) is (share(count, 40)[0] > NOMINAL) is (count == 15)
+    assert is_above(played, 40, NOMINAL) is (share(count, 40)[0] > NOMINAL) is (count == 16)
     assert len(list(played)) == 40 - asked
 
 

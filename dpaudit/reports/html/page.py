@@ -327,7 +327,7 @@ def check() -> None:
     if missing:
         are = "which is" if len(missing) == 1 else "which are"
         raise UsageError(
-            f"--report html needs {' and '.join(missing)}, {are} not installed: "
+            f"an HTML report needs {' and '.join(missing)}, {are} not installed: "
             f"{install_command('html')}",
             code="package-missing",
         )

@@ -13,6 +13,7 @@ import os
 import pickle
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import warnings
@@ -26,7 +27,7 @@ from multiprocessing.synchronize import Barrier, Lock
 from pathlib import Path
 from typing import Any
 
-from dpaudit.errors import MechanismError, Name
+from dpaudit.errors import MechanismError, Name, UsageError
 from dpaudit.processes.child import ending
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import WORKER, Setup, in_a_line
@@ -96,10 +97,18 @@ class ProcessPool(Pool):
     cancels = False
 
     def __init__(self, setup: Setup, workers: int) -> None:
-        """Make the pool without processes. Raise UsageError if the mechanism cannot be pickled."""
+        """Make the pool without processes. Raise UsageError if no other process can make the
+        mechanism."""
         self._may_repeat = setup.may_repeat
         self._restarts, self._is_settled = 0, False
         recipe = Recipe.of(setup.make)
+        if b"__main__" in recipe.made and not hasattr(sys.modules["__main__"], "__file__"):
+            raise UsageError(
+                "the mechanism or a dataset is defined in no file, but in a notebook or at a "
+                "prompt, so other processes cannot import it; put it into a file and import it, "
+                "or use workers=1",
+                code="not-picklable",
+            )
         self._folder = tempfile.mkdtemp(prefix="dpaudit-")
         try:
             self._context, executor = _executor(recipe, workers, self._folder)

@@ -7,6 +7,7 @@ import os
 import pickle
 import select
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
@@ -14,6 +15,7 @@ from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from threading import Thread
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from dpaudit.attacks.learning import learn
 from dpaudit.attacks.objective import Objective
 from dpaudit.certificates.result import Progress, Verdict
 from dpaudit.claims import ProfilePoint, PureDP
-from dpaudit.errors import MechanismError, UsageError
+from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Learning, Measure, ToCount, ToLearn
 from dpaudit.sampling.executors import Setup, drawing, pools
@@ -177,6 +179,18 @@ def test_a_mechanism_that_cannot_be_pickled_is_refused() -> None:
     with pytest.raises(UsageError) as error, drawing("processes", setup(lambda x: x)):
         pass
     assert error.value.code == "not-picklable"
+
+
+def test_a_function_that_a_notebook_defines_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = ModuleType("__main__")
+    exec("def noisy(x, rng): return x + rng.normal()", vars(notebook))
+    monkeypatch.setitem(sys.modules, "__main__", notebook)
+    with pytest.raises(UsageError) as error, drawing("processes", setup(notebook.noisy)):
+        pass
+    assert error.value.code == "not-picklable"
+    with pytest.raises(TargetError) as isolated:
+        dpaudit.audit(notebook.noisy, 0, 1, epsilon=1.0, isolate=True)
+    assert isolated.value.code == "not-picklable"
 
 
 @pytest.mark.parametrize("executor", ["processes", Immediate()])

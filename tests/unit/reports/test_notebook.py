@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -81,9 +82,12 @@ def test_a_plot_has_both_inputs_and_the_event(refuted: dpaudit.AuditResult) -> N
     labels = axes.get_legend_handles_labels()[1]
     assert labels[:2] == ["d1", "d2"]
     assert {"event for d1", "event for d2"} & set(labels)
-    failed = dpaudit.bound_guesses(1_000, 100, 75, epsilon=0.5)
+    named = dataclasses.replace(refuted, name="$^$")  # invalid in the formulas of matplotlib
+    named.plot(figure.subplots())
+    figure.canvas.draw()
+    guesses = dpaudit.bound_guesses(1_000, 100, 75, epsilon=0.5)
     with pytest.raises(dpaudit.UsageError):
-        failed.plot(axes)
+        guesses.plot(axes)
 
 
 def test_a_frame_has_a_row_for_each_audit(refuted: dpaudit.AuditResult) -> None:
@@ -92,6 +96,10 @@ def test_a_frame_has_a_row_for_each_audit(refuted: dpaudit.AuditResult) -> None:
     assert list(frame["verdict"]) == ["VIOLATION", "NO VIOLATION FOUND"]
     assert list(frame["epsilon_lower"]) == [refuted.epsilon_lower, passed.epsilon_lower]
     assert len(dpaudit.to_frame(refuted)) == 1
+    assert dpaudit.to_frame([dpaudit.bound_guesses(9, 9, 5, epsilon=1.0)])["event"].isna().all()
+    with pytest.raises(dpaudit.UsageError) as raised:
+        dpaudit.to_frame([refuted.to_dict()])  # type: ignore[list-item]
+    assert raised.value.code == "option-invalid"
 
 
 def test_a_notebook_has_a_bar_that_goes_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,13 +107,16 @@ def test_a_notebook_has_a_bar_that_goes_at_the_end(monkeypatch: pytest.MonkeyPat
         assert nothing is None
     shown: list[str] = []
 
-    def display(page: str, display_id: bool) -> SimpleNamespace:
-        shown.append(page)
-        return SimpleNamespace(update=shown.append)
+    def display(page: dict[str, str], raw: bool, display_id: bool = False) -> SimpleNamespace:
+        shown.append(page["text/html"])
+        return SimpleNamespace(update=display)
 
-    module = SimpleNamespace(HTML=str, display=display)
-    monkeypatch.setitem(sys.modules, "ipykernel", module)
-    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    shell = SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    with notebook_bar() as nothing:  # a terminal of IPython
+        assert nothing is None
+    shell.kernel = object()
     with notebook_bar() as show:
         assert show is not None
         show(Progress("<a>", "0, 1", 50, 100, 1.0, 1.0, 0.5, 1.0))
