@@ -260,7 +260,7 @@ class LikelyFirst:
     time : str
         When the audit of that night ended, in UTC.
     code : str
-        The commit of the mechanism, or the digest of its source.
+        Git's digest of the mechanism's file and the commit, or a digest of the file.
     versions : mapping of str to str
         The versions of packages in that night.
     """

@@ -23,7 +23,7 @@ from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.messages import standard_error, tell
-from dpaudit.cli.saving import Results, check_writable, destinations
+from dpaudit.cli.saving import STDOUT, Destination, Results, check_writable, destinations, is_same
 from dpaudit.cli.streams import OutputError, set_apart
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import Project, here
@@ -88,7 +88,10 @@ def run(
         *targets,
         *(file for spec in requested for file in spec.origin.files),
     ]
-    results = Results(destinations(json, report, inputs), stdout, planned=len(specs))
+    outputs = destinations(json, report, inputs)
+    if record is not None:
+        _check_apart(record, outputs)
+    results = Results(outputs, stdout, planned=len(specs))
     if not specs:
         listed = list_names(spec.name for spec in requested)
         tell(f"no audit's name matches -k {pattern!r}.{listed}")
@@ -382,9 +385,19 @@ def nightly(specs: Sequence[AuditSpec], record: Path) -> list[AuditSpec]:
     UsageError if the record cannot be read or written."""
     from dpaudit.nights.record import read, with_fresh_seed
 
+    if str(record) == STDOUT:
+        why = f"={STDOUT} names no file, and each night adds to a file; give its path"
+        raise UsageError(Name("evidence"), why, code="option-invalid")
     check_writable(record, [file for spec in specs for file in spec.origin.files])
     read(record)
     return list(map(with_fresh_seed, specs))
+
+
+def _check_apart(record: Path, outputs: Iterable[Destination]) -> None:
+    """Raise UsageError if a report would replace the record of nights."""
+    if any(is_same(str(record), output.file) for output in outputs):
+        why = f" adds to {record.name}, and a report would replace it; give each its own file"
+        raise UsageError(Name("evidence"), why, code="options-conflict")
 
 
 def _with_nights(

@@ -50,7 +50,7 @@ def destinations(
             check_writable(file, inputs)
         # Make the path absolute now, since a mechanism may change the working directory.
         path = file if file == STDOUT else str(Path(file).absolute())
-        if any(_is_same(path, destination.file) for destination in destinations):
+        if any(is_same(path, destination.file) for destination in destinations):
             if file == STDOUT:
                 raise UsageError(
                     f"only one report can go to standard output ({file!r}); give the others a "
@@ -69,7 +69,7 @@ def destinations(
     return destinations
 
 
-def _is_same(first: str, second: str) -> bool:
+def is_same(first: str, second: str) -> bool:
     """Return whether two paths lead to the same file, perhaps through a symbolic link."""
     return first == second or (
         STDOUT not in (first, second) and Path(first).resolve() == Path(second).resolve()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import re
 import secrets
 import subprocess
@@ -21,7 +22,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -39,9 +40,15 @@ from dpaudit.certificates.result import (
     Nights,
 )
 from dpaudit.errors import Name, UsageError
-from dpaudit.import_path import loaded
+from dpaudit.import_path import is_file, loaded
 from dpaudit.nights.detector import FloatArray, likely_first, log_evidence, log_factors
-from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget, single_targets
+from dpaudit.targets.target import (
+    AnyTarget,
+    CallableTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    single_targets,
+)
 
 # Matches a whole line: the CRC-32 of the object without this check, and the remaining object.
 _LINE = re.compile(rb'\{"check":"([0-9a-f]{8})",(.*\})')
@@ -54,11 +61,12 @@ class Night(Struct, frozen=True, forbid_unknown_fields=True):
     """A line: what one night adds to the record of an audit.
 
     audit, claim: name of the audit, and its claim in words.
-    record: digest of the claim and the pairs. Nights with equal `audit` and `record` belong
-        together.
-    time: when the audit ended, in UTC.
+    record: digest of the claim, the pairs, the mechanism's path and the alarm level. Nights with
+        equal `audit` and `record` belong together.
+    time: when the audit ended, in UTC, or the time of the night before if that is later.
     seed: seed of the fresh draws.
-    code: commit of the mechanism's file, or a digest of the file if it is not committed.
+    code: git's digest of the mechanism's file and the commit of the checkout, or a digest of the
+        file if it is not committed.
     ended: "error" for an audit with the verdict ERROR, whose factor is at most 1.
     pairs: the counts of each pair of inputs.
     alarm: whether the audit raised an alarm. The evidence then begins again from 0.
@@ -156,9 +164,13 @@ def add(path: Path, level: float, spec: AuditSpec, result: AuditResult) -> Audit
     seed = spec.sampling.certification_seed
     if not result.fresh or seed is None:
         return result
-    night = _tonight(spec, result, seed)
+    night = _tonight(spec, result, seed, _key(path, level, spec, result))
     key = night.audit, night.record
     earlier_nights = [line for line in read(path) if (line.audit, line.record) == key]
+    # A runner whose clock was fast left a time in the future. Tonight still is the last night.
+    night = msgspec.structs.replace(
+        night, time=max([night.time, *(line.time for line in earlier_nights)])
+    )
     nights = sorted([*earlier_nights, night], key=lambda line: line.time)
     begin = max((index + 1 for index, line in enumerate(nights) if line.alarm), default=0)
     factors = _factors(nights)[begin:]
@@ -176,9 +188,31 @@ def add(path: Path, level: float, spec: AuditSpec, result: AuditResult) -> Audit
     )
 
 
-def _tonight(spec: AuditSpec, result: AuditResult, seed: int) -> Night:
-    searched = result.searched
-    inputs = [(pair.d1, pair.d2) for pair in spec.pairs] if searched is None else searched.found
+def _inputs(spec: AuditSpec, result: AuditResult) -> list[tuple[Any, Any]]:
+    if result.searched is not None:
+        return list(result.searched.found)
+    return [(pair.d1, pair.d2) for pair in spec.pairs]
+
+
+def _key(path: Path, level: float, spec: AuditSpec, result: AuditResult) -> str:
+    """Return the digest of what must not change between the nights of one record."""
+    mechanisms = []
+    for part in _imported(spec.target):
+        file, _, attribute = part.path.rpartition(":")
+        # Relative to the record, so that a checkout in another folder continues it.
+        file = os.path.relpath(file, path.parent) if is_file(file) else file
+        mechanisms.append((file, attribute, part.call))
+    return digest((spec.tested, _inputs(spec, result), mechanisms, float(level)))[:_DIGITS]
+
+
+def _imported(target: AnyTarget) -> list[ImportedTarget]:
+    parts = [
+        part.target if isinstance(part, IsolatedTarget) else part for part in single_targets(target)
+    ]
+    return [part for part in parts if isinstance(part, ImportedTarget)]
+
+
+def _tonight(spec: AuditSpec, result: AuditResult, seed: int, key: str) -> Night:
     undrawn = FreshCounts(0, 0, 0, False, spec.tested.point())
     ended: Literal["complete", "interrupted", "error"] = "complete"
     if isinstance(result.ending, Failed | Interrupted):
@@ -186,13 +220,13 @@ def _tonight(spec: AuditSpec, result: AuditResult, seed: int) -> Night:
     return Night(
         audit=spec.name,
         claim=spec.tested.describe(),
-        record=digest((spec.tested, list(inputs)))[:_DIGITS],
+        record=key,
         time=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         seed=seed,
-        code=_code(result.source),
+        code=_code(spec.target, result.source),
         versions={**_libraries(spec.target), **result.versions},
         ended=ended,
-        pairs=(*result.fresh, *[undrawn] * (len(inputs) - len(result.fresh))),
+        pairs=(*result.fresh, *[undrawn] * (len(_inputs(spec, result)) - len(result.fresh))),
         alarm=False,
     )
 
@@ -235,15 +269,20 @@ def _append(path: Path, night: Night) -> None:
         file.write(line if file.read() in (b"", b"\n") else b"\n" + line)
 
 
-def _code(source: str | None) -> str:
-    """Return the commit of a file and line, or a digest of the file if it is not committed."""
-    file = Path((source or "").rpartition(":")[0])
-    if not file.is_file():
-        return "unknown"
+def _code(target: AnyTarget, source: str | None) -> str:
+    """Return the versions of the mechanism's files; `source` is a file and line, if known."""
+    places = [part.path for part in _imported(target)] if source is None else [source]
+    files = [Path(place.rpartition(":")[0]) for place in places]
+    versions = [_version(file) for file in dict.fromkeys(files) if file.is_file()]
+    return ", ".join(versions) or "unknown"
+
+
+def _version(file: Path) -> str:
+    """Return git's digest of a file and the commit, or a digest if it is not committed."""
     commands = (
         ("ls-files", "--error-unmatch", "--", file.name),
         ("diff", "--quiet", "HEAD", "--", file.name),
-        ("rev-parse", "HEAD"),
+        ("rev-parse", f"HEAD:./{file.name}", "HEAD"),
     )
     for words in commands:
         command = ["git", "-C", str(file.parent), *words]
@@ -251,7 +290,9 @@ def _code(source: str | None) -> str:
             done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
         except (OSError, subprocess.CalledProcessError):
             return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()[:_DIGITS]}"
-    return done.stdout.strip()
+    # The commit alone would differ every night, since the record itself is committed.
+    blob, commit = done.stdout.split()
+    return f"{blob[:_DIGITS]} of commit {commit[:_DIGITS]}"
 
 
 def _libraries(target: AnyTarget) -> dict[str, str]:

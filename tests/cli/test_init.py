@@ -342,6 +342,7 @@ def test_the_workflow_of_every_night_keeps_a_record(folder: Path) -> None:
     assert valid("github-workflows", file)
     workflow = yaml.safe_load(file.read_text())
     assert workflow["permissions"] == {"contents": "write"}
+    assert workflow["jobs"]["audit"]["steps"][0]["with"] == {"ref": "${{ github.ref_name }}"}
     (words,) = (
         shlex.split(step["run"])
         for step in workflow["jobs"]["audit"]["steps"]

@@ -59,7 +59,15 @@ def test_an_alarm_fails_the_run_and_the_evidence_begins_again(dpaudit: Invoke) -
     assert alarmed["nights"]["evidence"] >= 1 / 0.9
     assert alarmed["nights"]["first"]["time"] in {line.time for line in lines}
     assert [line.alarm for line in lines] == [False] * (len(lines) - 1) + [True]
-    assert night(dpaudit)[1]["nights"]["since_alarm"] == 1
+    assert night(dpaudit, "--alarm", "0.9")[1]["nights"]["since_alarm"] == 1
+
+
+def test_a_function_of_that_name_in_another_file_has_a_record_of_its_own(dpaudit: Invoke) -> None:
+    night(dpaudit)
+    Path("other.py").write_text(MINE)
+    words = ("run", "other.py:count", *NIGHT[2:])
+    dpaudit(*words, "--evidence", "evidence.json", "--json", "results.json")
+    assert json.loads(Path("results.json").read_text())["audits"][0]["nights"]["count"] == 1
 
 
 def test_every_format_reports_an_alarm(dpaudit: Invoke) -> None:
@@ -117,6 +125,9 @@ def test_a_damaged_file_is_refused_before_the_first_draw(
         (("--evidence", "e.json", "--certification-seed", "3"), "options-conflict"),
         (("--evidence", "e.json", "--journal", "j"), "options-conflict"),
         (("--evidence", "absent/e.json"), "cannot-write"),
+        (("--evidence", "-"), "option-invalid"),
+        (("--evidence", "e.json", "--json", "./e.json"), "options-conflict"),
+        (("--evidence", "e.json", "--report", "html:e.json"), "options-conflict"),
         (("--alarm", "0.1"), "option-missing"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from dpaudit.errors import MechanismError, StopAudit
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.nights import record
 from dpaudit.nights.detector import log_evidence, log_factors
-from dpaudit.targets.target import CallableTarget
+from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget, IsolatedTarget
 from tests.raising import refusal
 from tests.specs import audit_of, replace
 
@@ -65,12 +66,12 @@ def add(result: AuditResult, tmp_path: Path) -> Add:
     """Add nights with these counts to a file, and return the state after the last."""
 
     def added(*nights: FreshCounts, file: str = "e.json", **more: Any) -> Nights | None:
-        ending = more.pop("ending", result.ending)
+        ending, level = more.pop("ending", result.ending), more.pop("level", LEVEL)
         last = None
         for counts in nights:
             night = replace(result, fresh=(counts,), ending=ending)
             spec = record.with_fresh_seed(spec_of(**more))
-            last = record.add(tmp_path / file, LEVEL, spec, night)
+            last = record.add(tmp_path / file, level, spec, night)
         return None if last is None else last.nights
 
     return added
@@ -121,9 +122,11 @@ def test_an_alarm_is_a_violation_that_names_the_first_night(
         {"claim": dpaudit.ApproximateDP(1.0, 1e-6)},
         {"pairs": (NeighbouringPair(0.0, 2.0, None, "0, 2"),)},
         {"name": "other"},
+        {"level": 0.9},
+        {"target": ImportedTarget(path="math:cos")},
     ],
 )
-def test_a_changed_claim_or_pair_begins_a_new_record(add: Add, changed: dict[str, Any]) -> None:
+def test_a_changed_audit_begins_a_new_record(add: Add, changed: dict[str, Any]) -> None:
     add(LEAK, LEAK)
     nights = add(LEAK, **changed)
     assert nights is not None
@@ -131,6 +134,35 @@ def test_a_changed_claim_or_pair_begins_a_new_record(add: Add, changed: dict[str
     kept = add(LEAK)
     assert kept is not None
     assert kept.count == 3
+
+
+def test_the_mechanism_is_named_relative_to_the_record(add: Add, tmp_path: Path) -> None:
+    targets: list[AnyTarget] = [
+        ImportedTarget(path=path)
+        for path in ("a.py:f", f"{Path.cwd()}/a.py:f", "b.py:f", "a.py:g", "a.f")
+    ]
+    nights = [add(PRIVATE, target=target) for target in targets]
+    isolated = add(PRIVATE, target=IsolatedTarget(target=ImportedTarget(path="a.py:f")))
+    assert [night and night.count for night in (*nights, isolated)] == [1, 2, 1, 1, 1, 3]
+
+
+def test_a_night_after_one_with_a_time_in_the_future_is_the_last(
+    add: Add, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class FastClock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> FastClock:
+            return cls(2999, 1, 1, tzinfo=tz)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "datetime", FastClock)
+        add(*[LEAK] * 20, level=0.1)
+    lines = record.read(tmp_path / "e.json")
+    last_alarm = max(index for index, line in enumerate(lines) if line.alarm)
+    nights = add(PRIVATE, level=0.1)
+    assert nights is not None
+    assert nights.since_alarm == len(lines) - last_alarm
+    assert record.read(tmp_path / "e.json")[-1].time == lines[-1].time
 
 
 def test_two_branches_merge_by_the_union_of_their_lines(add: Add, tmp_path: Path) -> None:
