@@ -23,6 +23,7 @@ from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.limits import MAX_LISTED_ITEMS
 from dpaudit.levels.rule_tables import (
     RuleTable,
+    even_rule,
     guesses_of,
     largest,
     predicted_delta,
@@ -110,10 +111,15 @@ class Objective:
         """Return (l, u, bound): the best rule of a candidate, and its predicted bound.
 
         If no bound is positive, the rule is chosen by bounds without a penalty, since nothing can
-        be lost. If δ = 0, a rule that guesses only one input is replaced by the best rule that adds
-        guesses of the other input, unless the added guesses would clearly be right less often.
+        be lost. For a distance, it is the `even_rule`: an event chosen by luck may be so rare that
+        no distance would show in it. If δ = 0, a rule that guesses only one input is replaced by
+        the best rule that adds guesses of the other input, unless the added guesses would clearly
+        be right less often.
         """
         bounds = self.bounds(candidate, fixed_before=True)
+        if np.max(bounds) <= 0 and self.for_distance:
+            low, _ = even_rule(candidate.table)
+            return low, low, 0.0
         if np.max(bounds) <= 0:
             bounds = self.predicted_bounds(candidate.table, 0.0)
         low, high = largest(bounds)
@@ -192,12 +198,15 @@ def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
     """Return the candidate with the largest `rank_key`; among equal keys, the first candidate.
 
     There are two exceptions. If no predicted bound is positive, predictions without the penalty are
-    ranked. If the bound is for ε and the smoothed log-odds of the winner follow a score, the
-    candidates for which this is so and whose bounds are at least 85 % of the winner's are compared
-    by likelihood. A bound depends on the luck of a few rare outputs, a likelihood on all draws.
+    ranked; for a distance, right guesses of the `even_rule` are. If the bound is for ε and the
+    smoothed log-odds of the winner follow a score, the candidates for which this is so and whose
+    bounds are at least 85 % of the winner's are compared by likelihood. A bound depends on the luck
+    of a few rare outputs, a likelihood on all draws.
     """
     winner = max(candidates, key=lambda candidate: rank_key(candidate, objective))
     if rank_key(winner, objective)[0] == 0:
+        if objective.for_distance:
+            return max(candidates, key=lambda candidate: even_rule(candidate.table)[1])
         return max(
             candidates,
             key=lambda candidate: np.max(objective.predicted_bounds(candidate.table, 0.0)),

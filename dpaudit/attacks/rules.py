@@ -169,16 +169,17 @@ def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
 
 def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArray]:
     """Return the rule of the exact test, (levels,), and three rules to bet on, (3, levels)."""
-    # The exact test has the rule with the largest predicted bound if this is positive, else the
-    # rule of fastest growth. The rules to bet on are this rule, the rule of fastest growth, and the
-    # rule that always guesses; a rule whose wealth is not predicted to grow abstains, so that no
-    # wealth is lost.
+    # The exact test has the rule with the largest predicted bound if this is positive or the claim
+    # bounds a distance, else the rule of fastest growth. The rules to bet on are this rule, the
+    # rule of fastest growth, and the rule that always guesses; a rule whose wealth is not predicted
+    # to grow abstains, so that no wealth is lost.
     levels = len(candidate.counts)
     low, high, bound = objective.best_rule(candidate)
     growth = predicted_growth(candidate.table, objective.point)
     always = largest(never_abstaining(candidate.table))
     fastest = largest(growth) if np.max(growth) > 0 else always
-    rules = ((low, high) if bound > 0 else fastest, fastest, always)
+    is_main = bound > 0 or objective.for_distance
+    rules = ((low, high) if is_main else fastest, fastest, always)
     # At unseen outcomes, the last level, rules make no guess, with one exception: if δ > 0 and no
     # learning draw is at this level, the rule that always guesses says d1 there. The exact bound is
     # simpler and sharper for a rule that never abstains.

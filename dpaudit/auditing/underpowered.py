@@ -49,6 +49,8 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
         return None
     budgets = [pair.evidence.budget for pair in certificates if spec.sampling.time is not None]
     reason = foreseen(spec) or (too_few(spec.tested, spec.alpha, max(budgets)) if budgets else None)
+    if certificates and all(map(_raised_only, certificates)):
+        reason = reason or "all draws of all inputs raised an exception; an audit needs outputs"
     reason = reason or next(filter(None, map(saw_nothing, certificates)), None)
     if reason is not None or not certificates:
         return reason
@@ -67,6 +69,11 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
         weak = too_weak(certificates, factor, spec.origin.command, is_forecast=is_forecast)
     missed = None if rare is None else misses_rare(certificates, rare, points, spec.origin.command)
     return "; ".join(filter(None, (weak, missed))) or None
+
+
+def _raised_only(certificate: Certificate) -> bool:
+    raised = sum(d1 + d2 for d1, d2 in certificate.failures.values())
+    return 0 < certificate.draws == raised
 
 
 def foreseen(spec: AuditSpec) -> str | None:
@@ -324,6 +331,8 @@ def event_could_not(certificate: Certificate) -> str | None:
         spared = fixed.h * point.delta * fixed.draws / max(1, guesses)
         pure = right_share(point.epsilon)
         allowed = min(1.0, pure + spared * (1 - pure))
+        if telling < 1 and point.epsilon == 0:
+            return f"it came up in {100 * share:.3g} % of the draws"
         if telling < 1 and right <= allowed < 1:
             return (
                 f"the rule makes the same guess at {100 * share:.3g} % of the draws, so at most "

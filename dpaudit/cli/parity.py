@@ -34,10 +34,11 @@ from dpaudit.same_law import claim_of
 from dpaudit.targets.target import TwoTargets, single_targets
 
 # Options of `dpaudit run` that `dpaudit parity` does not have: those about two inputs, and those
-# that avoid draws, time them, or concern several audits.
+# that avoid draws, time them, or concern several audits or nights.
 _LEFT_OUT = (
     *("d1", "d2", "adjacency", "group", "repeat", "range", "exact", "timing", "no_trace"),
     *("require_power", "pattern", "familywise", "exitfirst", "maxfail", "python", "command"),
+    *("certification_seed", "evidence", "alarm"),
 )
 _FLAGS = tuple(
     option.name

@@ -223,6 +223,20 @@ def never_abstaining(table: RuleTable) -> FloatArray:
     return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)
 
 
+def even_rule(table: RuleTable) -> tuple[int, float]:
+    """Return (l, right guesses) of the rule (l, l) with the most right guesses, among those that
+    guess each input at a quarter of the draws or more. If there is none, it is the rule that
+    guesses both inputs most equally often, and the second number is negative."""
+    guesses = table.correct + table.wrong
+    of_d1 = guesses[0]
+    rarer = np.minimum(of_d1, guesses[0, 0] - of_d1)
+    correct = np.diagonal(table.correct)
+    is_even = 4 * rarer >= guesses[0, 0]
+    values = np.where(is_even, correct, rarer - guesses[0, 0])
+    low = int(np.argmax(values))
+    return low, float(values[low])
+
+
 def _monotone(ordered: IntArray) -> FloatArray:
     """Return draws, (levels, 2), after the share of d1 was made monotone over levels."""
     pooled = pooled_counts(ordered)

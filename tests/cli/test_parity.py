@@ -107,6 +107,14 @@ def test_wrong_usage(dpaudit: Any, words: tuple[str, ...], code: str) -> None:
     assert (ran.exit_code, ran.code) == (2, code), ran.output
 
 
+@pytest.mark.parametrize("name", ["--evidence", "--alarm", "--certification-seed"])
+def test_options_of_nights_are_unknown(dpaudit: Any, folder: Path, name: str) -> None:
+    ran = dpaudit("parity", "m.py:plain", "m.py:batched", "--d1", "0", name, "1", *FEW)
+    assert ran.exit_code == 2
+    assert name in ran.output
+    assert not (folder / "1").exists()
+
+
 def test_an_audit_of_one_mechanism_names_d1() -> None:
     spec = build_spec({"mechanism": "m.py:plain", "d1": 0, "d2": 1, "claim": {"epsilon": 1}})
     assert not spec.target.describe().startswith("A: ")

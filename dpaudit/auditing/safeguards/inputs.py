@@ -62,6 +62,11 @@ class InputTypes(PairSafeguard):
         failures = self._ledger.failures
         if failures.total < self._ledger.spent:
             return
+        # Two implementations may reject an input rightly, or by exceptions that differ. `judge`
+        # warns, and `why_underpowered` reports that no input gave outputs.
+        is_one_sided = any(0 in count for count in failures.counts.values())
+        if isinstance(self._pair.d1, Side) and (is_one_sided or len(self._spec.pairs) > 1):
+            return
         first = next(iter(failures.first.values()))
         if misses_device(first.message):
             raise needs_device(first.message)

@@ -12,7 +12,9 @@ import pytest
 
 import dpaudit
 from dpaudit import AuditResult, Verdict
+from dpaudit.auditing.underpowered import event_could_not
 from dpaudit.certificates.result import Progress
+from dpaudit.reports.bounds_report import detectable_distance
 from dpaudit.reports.text import render
 from tests.result_files import from_json, to_json
 from tests.sent import batch, single
@@ -63,6 +65,10 @@ def wide(x: float, size: int, rng: np.random.Generator) -> Any:
     return x + rng.laplace(scale=2.0, size=size)
 
 
+def normals(x: float, size: int, rng: np.random.Generator) -> Any:
+    return rng.normal(size=(size, 2))
+
+
 def raises(x: float, rng: np.random.Generator) -> float:
     raise ValueError(x)
 
@@ -100,6 +106,16 @@ def test_a_batch_and_single_draws_of_one_law_are_not_refuted() -> None:
     assert not result.all_warnings
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_pass_without_a_predicted_bound_has_an_event_with_power(seed: int) -> None:
+    """At seed 2, the event by luck would come up in none of the certifying draws."""
+    result = parity(normals, normals, [0], samples=2_000, seed=seed)
+    (certificate,) = result.certificates
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert detectable_distance(certificate) == pytest.approx(0.097, abs=0.01)
+    assert event_could_not(certificate) is None
+
+
 def test_a_difference_is_refuted_with_a_distance_below_the_true_one() -> None:
     result = parity(single, wide, [0], samples=20_000)
     assert result.verdict is Verdict.VIOLATION
@@ -118,8 +134,6 @@ def test_a_saved_result_is_read_and_shown_alike() -> None:
 
 
 def test_an_exception_of_one_side_is_an_outcome() -> None:
-    result = parity(single, raises, [[1]], samples=1_000)
-    assert result.error_code == "always-raises"  # the list is the wrong input for both
     result = parity(single, raises, [1], samples=1_000)
     assert result.verdict is Verdict.VIOLATION
     assert result.delta_lower > 0.9
@@ -127,8 +141,39 @@ def test_an_exception_of_one_side_is_an_outcome() -> None:
     assert warning.startswith("B always raises")
 
 
+def rejects(error: type[Exception]) -> Any:
+    def mechanism(x: int, rng: np.random.Generator) -> float:
+        if x < 0:
+            raise error(x)
+        return float(rng.laplace())
+
+    return mechanism
+
+
+def test_exceptions_of_two_classes_differ() -> None:
+    result = parity(rejects(ValueError), rejects(KeyError), [-1], samples=1_000)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.delta_lower > 0.9
+
+
+def test_an_input_that_both_reject_does_not_end_the_comparison() -> None:
+    a, b = rejects(ValueError), rejects(ValueError)
+    result = parity(a, b, [-1, 1], samples=1_000)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert (len(result.certificates), result.underpowered) == (2, None)
+    assert any(warning.startswith("B always raises") for warning in result.all_warnings)
+    assert parity(a, b, [-1, -2], samples=1_000).underpowered is not None
+    assert parity(a, b, [-1], samples=1_000).error_code == "always-raises"
+
+
 def test_types_of_equal_numbers_are_no_difference() -> None:
     assert parity(one, same_float, [0]).verdict is Verdict.NO_VIOLATION_FOUND
+
+
+@pytest.mark.parametrize(("a", "b"), [(True, 1), ({1: 0, 2: 0}, {2: 0, 1: 0})])
+def test_truth_values_and_orders_of_keys_are_differences(a: Any, b: Any) -> None:
+    result = parity(lambda x: a, lambda x: b, [0], samples=1_000)
+    assert result.verdict is Verdict.VIOLATION
 
 
 def test_last_bits_are_a_difference_only_with_floating_point() -> None:

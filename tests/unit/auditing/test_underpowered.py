@@ -181,6 +181,11 @@ def test_an_audit_that_refutes_a_mechanism_without_noise_is_not_underpowered() -
     assert leak.verdict is Verdict.VIOLATION
 
 
+def test_an_event_of_all_draws_shows_no_distance() -> None:
+    result = dpaudit.parity(lambda x: 7, lambda x: 7, [0], samples=1_000)
+    assert "100 %" in str(event_could_not(result.certificates[0]))
+
+
 ALWAYS_D1 = replace(
     FIXED,
     correct=500,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.levels.rule_tables import pooled_counts
+from dpaudit.levels.rule_tables import RuleTable, even_rule, pooled_counts
 
 
 def pooled_anew(counts: list[list[int]]) -> list[list[float]]:
@@ -31,3 +31,15 @@ def test_neighbours_are_pooled_until_the_ratio_rises(most: int) -> None:
 
 def test_equal_ratios_are_pooled() -> None:
     assert pooled_counts(np.array([[1, 1], [4, 4], [9, 2]])).tolist() == [[5, 5], [5, 5], [9, 2]]
+
+
+def table(*counts: tuple[float, float]) -> RuleTable:
+    ordered = np.array(counts, dtype=float)
+    return RuleTable.of_monotone(ordered, int(ordered.sum()))
+
+
+def test_the_even_rule_passes_over_the_better_rule_of_a_rare_level() -> None:
+    # A cut after the first level would have 107 right guesses.
+    assert even_rule(table((0, 10), (42, 40), (55, 55))) == (2, 105)
+    assert even_rule(table((0, 10), (100, 100)))[0] == 1
+    assert even_rule(table((0, 10), (100, 100)))[1] < 0
