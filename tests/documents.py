@@ -19,7 +19,7 @@ _FENCE = re.compile(
 # Make would build another environment: what it says that it runs there is run here.
 _NOT_HERE = ("make ", "pip ", "git ")
 _THERE = ".venv/bin/"
-_PROGRESS = re.compile(r"\S+( \(\d+ of \d+\))?: [\d,]+ of [\d,]+ draws, .* left$")
+_PROGRESS = re.compile(r"\S+( \(\d+ of \d+\))?: [\d,]+ of [\d,]+ draws, .*(left|/s, .*)$")
 
 # An audit without a stated budget has the largest number of draws, whatever the load of the
 # machine, and the trace of a violation ten seconds in place of two.

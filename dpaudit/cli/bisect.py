@@ -120,10 +120,11 @@ def bisect(
     check_target(target, "; a search for releases takes one import path")
     check_file(split(target)[0])
     check_complete(settings, ("d1", "d2"), "a bisection", f"dpaudit bisect {target} {_EXAMPLE}")
-    outputs = outputs_of(json, report, ("text", "json", "markdown", "html"))
     python = settings.pop("python", sys.executable)
     # Checks the settings before any release is installed.
-    build_spec({"mechanism": target, "python": sys.executable, **settings})
+    spec = build_spec({"mechanism": target, "python": sys.executable, **settings})
+    known = ("text", "json", "markdown", "html")
+    outputs = outputs_of(json, report, known, spec.origin.files)
     folder = Path(cache).expanduser()
     if not folder.is_dir() and folder.exists():
         raise UsageError(f"--cache {cache} is a file; name a folder", code="option-invalid")

@@ -13,7 +13,7 @@ from dpaudit.cli.click_classes import NUMBER, AuditCommand, option
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.messages import tell
-from dpaudit.cli.run import audits_of
+from dpaudit.cli.run import audits_of, inputs_of
 from dpaudit.cli.saving import outputs_of, write_outputs
 from dpaudit.cli.signals import heeded
 from dpaudit.cli.streams import set_apart
@@ -87,12 +87,13 @@ def mutate(
 ) -> int:
     """Plant typical bugs in mechanisms, one at a time, and count how many the audits notice.
 
-    The same audits run on each mechanism with a bug, in a process of its own; no file is written. A
-    bug is killed if an audit fails, and missed if none does although a trace or a search shows that
-    it leaks. The score is the share of killed bugs among both. Audits that do not pass without a
-    bug are left out.
+    The same audits run on each mechanism with a bug, in a process of its own. None of your source
+    files is written; files that a mechanism writes are written with each bug. A bug is killed if an
+    audit fails, and missed if none does although a trace or a search shows that it leaks. The score
+    is the share of killed bugs among both. Audits that do not pass without a bug are left out.
 
-    Exit code 1 if the score is below --min-score, 4 if there is no score.
+    Exit code 1 if the score is below --min-score. Exit code 4 if there is no score; with
+    --min-score, also if a bug was not run, or if an audit fails without a bug.
     """
     stdout = ctx.with_resource(set_apart())
     if min_score is not None and not 0 <= min_score <= 1:
@@ -101,8 +102,9 @@ def mutate(
     names = tuple(KINDS) if kinds is None else [name.strip() for name in kinds.split(",")]
     chosen = checked(names)
     seconds = math.inf if total is None else float(OPTIONS["time"].read(total))
-    outputs = outputs_of(json, report, ("text", "json", "html", "junit"))
     specs = audits_of(ctx)
+    inputs = inputs_of(ctx, specs)
+    outputs = outputs_of(json, report, ("text", "json", "html", "junit"), inputs)
     if not specs:
         tell(f"no audit's name matches -k {pattern!r}")
         return exit_codes.NOTHING_MATCHED
@@ -123,8 +125,11 @@ def mutate(
     write_outputs(outputs, text_of, stdout)
     if result.score is None:
         return exit_codes.UNDERPOWERED
-    is_low = min_score is not None and result.score < min_score
-    return exit_codes.VIOLATION if is_low else exit_codes.NOTHING_FOUND
+    if min_score is None:
+        return exit_codes.NOTHING_FOUND
+    if result.score < min_score:
+        return exit_codes.VIOLATION
+    return exit_codes.NOTHING_FOUND if result.is_complete else exit_codes.UNDERPOWERED
 
 
 def _say(words: str) -> None:

@@ -271,6 +271,12 @@ def audits_of(ctx: click.Context) -> list[AuditSpec]:
     return _selected(requested, ctx.params["pattern"])
 
 
+def inputs_of(ctx: click.Context, specs: Sequence[AuditSpec]) -> list[str | Path]:
+    """Return the files of a command line and of its audits, which no result may replace."""
+    targets = _targets(ctx, given_settings(ctx, ctx.params), here())
+    return [*targets, *(file for spec in specs for file in spec.origin.files)]
+
+
 def with_file(spec: AuditSpec, path: Path | str) -> AuditSpec:
     """Return an audit with its file in its name, to tell it from an audit of that name in another
     file."""

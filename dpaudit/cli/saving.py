@@ -50,23 +50,29 @@ def destinations(
             check_writable(file, inputs)
         # Make the path absolute now, since a mechanism may change the working directory.
         path = file if file == STDOUT else str(Path(file).absolute())
-        if any(is_same(path, destination.file) for destination in destinations):
-            if file == STDOUT:
-                raise UsageError(
-                    f"only one report can go to standard output ({file!r}); give the others a "
-                    "path each, as in --json FILE or --report junit:FILE",
-                    code="options-conflict",
-                )
-            raise UsageError(
-                f"two reports cannot be written to {file!r}; give each its own file",
-                code="options-conflict",
-            )
+        _check_distinct(path, [destination.file for destination in destinations])
         destinations.append(Destination(form, path))
     if all(destination.format is not FORMATS["markdown"] for destination in destinations):
         destinations += _summary()
     for destination in destinations:
         destination.format.check()
     return destinations
+
+
+def _check_distinct(file: str, others: Iterable[str]) -> None:
+    """Raise UsageError if one of the other reports goes to the same file."""
+    if not any(is_same(file, other) for other in others):
+        return
+    if file == STDOUT:
+        raise UsageError(
+            f"only one report can go to standard output ({file!r}); give the others a "
+            "path each, as in --json FILE or --report junit:FILE",
+            code="options-conflict",
+        )
+    raise UsageError(
+        f"two reports cannot be written to {file!r}; give each its own file",
+        code="options-conflict",
+    )
 
 
 def is_same(first: str, second: str) -> bool:
@@ -162,13 +168,18 @@ def show_and_save(
 
 
 def outputs_of(
-    json: str | None, reports: Sequence[str], known: Collection[str]
+    json: str | None,
+    reports: Sequence[str],
+    known: Collection[str],
+    inputs: Sequence[str | Path],
 ) -> list[tuple[str, str]]:
     """Return (format, file) for each value of --json and --report of a command that is no audit.
 
     known: names of the formats of the command.
+    inputs: files that must not be replaced.
 
-    Raises UsageError for another format, and for a file that cannot be written.
+    Raises UsageError for another format, for a file that cannot be written, and for two reports in
+    one file.
     """
     outputs = [] if json is None else [("json", json)]
     for text in reports:
@@ -177,10 +188,14 @@ def outputs_of(
             why = f"--report {text!r} is not known; known: {', '.join(known)}."
             raise UsageError(why + did_you_mean(kind, known), code="option-invalid")
         outputs.append((kind, file if colon else STDOUT))
+    files: list[str] = []
     for _, file in outputs:
         if file != STDOUT:
-            check_writable(file)
-    return [(kind, f if f == STDOUT else str(Path(f).absolute())) for kind, f in outputs]
+            check_writable(file, inputs)
+        path = file if file == STDOUT else str(Path(file).absolute())
+        _check_distinct(path, files)
+        files.append(path)
+    return [(kind, file) for (kind, _), file in zip(outputs, files, strict=True)]
 
 
 def write_outputs(

@@ -182,7 +182,8 @@ def _fixed_seed(module: Module) -> Iterator[Edits]:
         if "rng" in names and _uses(function, "rng"):
             numpy = module.name_in_file("numpy") or '__import__("numpy")'
             body = function.body[1:] if ast.get_docstring(function) else function.body
-            if body:
+            # A line between a function and its decorators would be a mistake in syntax.
+            if body and not getattr(body[0], "decorator_list", ()):
                 yield (Edit(body[0], f"rng = {numpy}.random.default_rng(0)", is_before=True),)
 
 
@@ -356,7 +357,7 @@ def _off_by_one(module: Module) -> Iterator[Edits]:
         if module.full_name(call.func) == "range" and len(call.args) == 1:
             number = call.args[0]
             if not isinstance(number, ast.Constant) and module.text_of(number) != "size":
-                yield (Edit(number, f"{module.text_of(number)} - 1"),)
+                yield (Edit(number, f"{module.operand(number)} - 1"),)
 
 
 # Maps the name of each kind to the function that finds its places. If two kinds plant the same bug,

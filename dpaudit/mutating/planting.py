@@ -23,7 +23,7 @@ from dpaudit.hash_seed import USUAL, VARIABLE
 PLANTED = "DPAUDIT_PLANTED"
 # Also run by other interpreters, from Python 3.8 on. linecache gets the text for traces.
 _SITE = f"""\
-import importlib.machinery, json, linecache, os
+import importlib.machinery, json, linecache, os, sys
 
 with open(os.environ["{PLANTED}"], encoding="utf-8") as file:
     texts = json.load(file)
@@ -38,6 +38,15 @@ def get_code(self, name):
     return compile(text, self.path, "exec", dont_inherit=True)
 
 loader.get_code = get_code
+# This file hides a sitecustomize.py of the user, which is run now.
+sys.path[:] = [path for path in sys.path if path != os.path.dirname(__file__)]
+own = sys.modules.pop("sitecustomize")
+try:
+    import sitecustomize
+except ImportError as error:
+    if error.name != "sitecustomize":
+        raise
+    sys.modules["sitecustomize"] = own
 """
 
 

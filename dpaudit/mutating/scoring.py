@@ -37,6 +37,8 @@ class Mutation:
         Names of the audits that judged them.
     left_out : tuple of (str, str)
         Name of each other audit, and the reason.
+    failed : tuple of str
+        Names of those among them that do not pass without a bug.
     seed : int
         Seed of the audits.
     seconds : float
@@ -46,6 +48,7 @@ class Mutation:
     judged: tuple[tuple[Mutant, Judgement], ...]
     audits: tuple[str, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
+    failed: tuple[str, ...] = ()
     seed: int = 0
     seconds: float = 0.0
 
@@ -59,6 +62,11 @@ class Mutation:
         """Killed mutants, as a share of those that were killed or missed; None without any."""
         known = self.counts["killed"] + self.counts["missed"]
         return self.counts["killed"] / known if known else None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every bug was run, and no audit failed without a bug."""
+        return not self.counts["not run"] and not self.failed
 
 
 def mutated(
@@ -102,7 +110,8 @@ def mutated(
     left_out = tuple((base.spec.name, base.left_out) for base in baselines if base.left_out)
     seed = int(specs[0].sampling.seed)
     pairs = tuple((mutant, judged[mutant]) for mutant in all_mutants)
-    return Mutation(pairs, tuple(judging), left_out, seed, seconds=time.monotonic() - began)
+    failed = tuple(base.spec.name for base in baselines if base.fails)
+    return Mutation(pairs, tuple(judging), left_out, failed, seed, time.monotonic() - began)
 
 
 def _plain(spec: AuditSpec) -> AuditSpec:
@@ -118,7 +127,7 @@ def _baseline(spec: AuditSpec, seconds: float) -> Baseline:
         why = f"{spec.name} cannot be sent to another process ({error})"
         raise UsageError(why, code="not-picklable") from error
     except ChildEnded as error:
-        return Baseline(spec, str(error))
+        return Baseline(spec, str(error), fails=True)
     return base
 
 

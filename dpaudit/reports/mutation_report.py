@@ -30,6 +30,8 @@ _WORDS: Mapping[str, str] = {
     "invalid": "The mechanism did not run with the bug; it does not count.",
     "not run": "The time was over.",
 }
+# The element of JUnit XML for an answer; others are skipped.
+_TAGS: Mapping[Answer, str] = {"missed": "failure", "not run": "error"}
 _NO_PROOF = (
     "The score counts typical bugs on the inputs of these audits. Other bugs, and the mechanism as "
     "it is, may still leak."
@@ -44,7 +46,8 @@ def summary(result: Mutation) -> str:
     killed, missed = result.counts["killed"], result.counts["missed"]
     known = killed + missed
     score = f"score {100 * killed // known} %" if known else "no score"  # rounded down
-    return f"{score}: {bugs}{', of which ' if parts else ''}{', '.join(parts)}"
+    others = f"; {counted(len(result.left_out), 'audit')} left out" if result.left_out else ""
+    return f"{score}: {bugs}{', of which ' if parts else ''}{', '.join(parts)}{others}"
 
 
 def as_text(result: Mutation) -> str:
@@ -117,6 +120,7 @@ def as_json(result: Mutation) -> str:
         "counts": dict(result.counts),
         "audits": list(result.audits),
         "left_out": [{"audit": name, "why": why} for name, why in result.left_out],
+        "failed": list(result.failed),
         "seed": result.seed,
         "seconds": result.seconds,
         "mutants": [_record(*judged) for judged in result.judged],
@@ -140,8 +144,8 @@ def as_html(result: Mutation) -> str:
 
 def as_junit(result: Mutation) -> str:
     """Return JUnit XML in which each mutant is a test case. A missed mutant is a failure; one that
-    was not run, or that is not shown to be a leak, is skipped."""
-    suites = []
+    was not run is an error, as is an audit that fails without a bug; all others are skipped."""
+    suites = [_failed(name, why) for name, why in result.left_out if name in result.failed]
     for mutant, judgement in result.judged:
         suite = new_suite(visible(f"{mutant.kind}, {mutant.where}"), "0.000")
         case = new_case(suite, "dpaudit mutate")
@@ -150,12 +154,18 @@ def as_junit(result: Mutation) -> str:
         if judgement.answer == "killed":
             ElementTree.SubElement(case, "system-out").text = text
         else:
-            tag = "failure" if judgement.answer == "missed" else "skipped"
+            tag = _TAGS.get(judgement.answer, "skipped")
             ElementTree.SubElement(case, tag, message=judgement.answer).text = text
             if tag == "skipped":
                 suite.set("skipped", "1")
         suites.append(suite)
     return document(suites, len(suites))
+
+
+def _failed(name: str, why: str) -> ElementTree.Element:
+    suite = new_suite(visible(name), "0.000")
+    ElementTree.SubElement(new_case(suite, "dpaudit mutate"), "error", message=visible(why))
+    return suite
 
 
 FORMATS = {"text": as_text, "json": as_json, "html": as_html, "junit": as_junit}

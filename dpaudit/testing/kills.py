@@ -44,7 +44,8 @@ def assert_kills(
     min_score : float, default 1
         Smallest share of killed bugs, among those that are killed or shown to leak, in [0, 1].
     total : float, optional
-        Time limit for everything, in seconds. Bugs that are left then are not run.
+        Time limit for everything, in seconds. Bugs that are left then are not run, and the test
+        fails.
 
     Returns
     -------
@@ -54,8 +55,8 @@ def assert_kills(
     Raises
     ------
     AssertionError
-        If the score is below `min_score`, or if no bug was killed or missed. The message is the
-        report.
+        If the score is below `min_score`, if no bug was killed or missed, or if a bug was not run.
+        The message is the report.
     UsageError
         If the arguments are invalid, or if the function cannot be imported from its file.
 
@@ -79,7 +80,7 @@ def assert_kills(
     adjacency = parse_adjacency(keywords.get("adjacency"))
     pair = NeighbouringPair(d1, d2, adjacency, describe_pair(d1, d2))
     result = mutated([spec_of(arguments, (pair,))], checked(kinds), total)
-    if result.score is None or result.score < min_score:
+    if result.score is None or result.score < min_score or not result.is_complete:
         raise AssertionError(f"{summary(result)}\n\n{as_text(result)}")
     return result
 

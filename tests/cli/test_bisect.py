@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,14 @@ WHERE = (*MINE, "--versions", "1.0,1.1", "--found-in", "1.0")
 def test_requests_are_refused(refused: Any, words: tuple[str, ...], expected: str) -> None:
     code, _ = refused("bisect", "math:sqrt", *words)
     assert code == expected
+
+
+def test_no_report_replaces_the_mechanism(
+    refused: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "m.py").write_text("def f(x):\n    return x\n")
+    monkeypatch.chdir(tmp_path)
+    assert refused("bisect", "m.py:f", *PAIR, *WHERE, "--json", "m.py")[0] == "cannot-write"
 
 
 def test_a_file_that_does_not_exist_is_an_error_before_environments_are_made(refused: Any) -> None:

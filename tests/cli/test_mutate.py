@@ -72,6 +72,24 @@ def test_without_a_score_nothing_is_known(dpaudit: Any, request_: Request) -> No
     assert result.stdout == "no score: 1 planted bug, of which 1 invalid\n"
 
 
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [
+        (Mutation(((MUTANT, Judgement("killed")),), left_out=(("b", "no code"),)), 0),
+        (Mutation(((MUTANT, Judgement("killed")), (MUTANT, Judgement("not run")))), 4),
+        (Mutation(((MUTANT, Judgement("killed")),), left_out=(("b", "?"),), failed=("b",)), 4),
+    ],
+)
+def test_a_least_score_is_not_reached_by_a_part(
+    dpaudit: Any, request_: Request, result: Mutation, code: int
+) -> None:
+    request_.result = result
+    ended = dpaudit("mutate", "audits.yaml", "-q", "--min-score", "1")
+    assert ended.exit_code == code
+    assert ("; 1 audit left out" in ended.stdout) == bool(result.left_out)
+    assert dpaudit("mutate", "audits.yaml", "-q").exit_code == 0
+
+
 def test_what_is_asked_for(dpaudit: Any, request_: Request) -> None:
     words = ("-k", "b", "--kinds", "no-noise, fixed-seed", "--time", "2m")
     assert dpaudit("mutate", "audits.yaml", *words).exit_code == 0
@@ -107,6 +125,27 @@ def test_requests_are_refused(
     code, line = refused("mutate", "audits.yaml", *words)
     assert code == expected
     assert named in line
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--json", "m.py"), "cannot-write"),
+        (("--report", "html:./m.py"), "cannot-write"),
+        (("--json", "audits.yaml"), "cannot-write"),
+        (("--json", "x", "--report", "junit:./x"), "options-conflict"),
+        (("--json", "-", "--report", "junit"), "options-conflict"),
+    ],
+)
+def test_no_report_replaces_an_input_or_another_report(
+    refused: Any, tmp_path: Path, words: tuple[str, ...], expected: str
+) -> None:
+    (tmp_path / "m.py").write_text("def f(x):\n    return x\n")
+    (tmp_path / "audits.yaml").write_text(AUDITS.replace("math:sqrt", "m.py:f"))
+    assert refused("mutate", "audits.yaml", *words)[0] == expected
+    if "audits.yaml" not in words:
+        pair = ("--d1", "0", "--d2", "1", "--epsilon", "1")
+        assert refused("mutate", "m.py:f", *pair, *words)[0] == expected
 
 
 def test_a_mechanism_that_does_not_exist_is_refused(refused: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,26 @@ def test_a_mechanism_without_a_bug_is_not_shown_to_leak(
     base = baseline(spec_of(function, d1, d2))
     assert base.left_out == ""
     assert judgement([base]).answer == "not shown to be a leak"
+
+
+def averaged(rows: list[int], size: int, rng: np.random.Generator, scale: float = 2) -> Array:
+    """The mean of two noisy counts: with scale 1, the first alone still makes it 1-DP."""
+    first = len(rows) + rng.laplace(scale=scale, size=size)
+    second = len(rows) + rng.laplace(scale=2, size=size)
+    return np.asarray((first + second) / 2)
+
+
+def with_scale(base: Baseline, scale: float) -> Baseline:
+    target = CallableTarget(function=partial(averaged, scale=scale))
+    return replace(base, spec=replace(base.spec, target=target))
+
+
+def test_the_sum_over_lines_is_no_leak_and_one_line_above_the_claim_is() -> None:
+    base = baseline(spec_of(averaged, [1, 1], [1]))
+    harmless = judgement([with_scale(base, 1.0)])
+    assert (harmless.answer, harmless.audit) == ("not shown to be a leak", "a")
+    few = replace(base.spec, sampling=replace(base.spec.sampling, samples=200))
+    assert judgement([with_scale(replace(base, spec=few), 0.5)]).answer == "missed"
 
 
 def test_the_twin_that_forgets_what_a_trace_says_without_a_bug_sees_a_leak() -> None:

@@ -109,6 +109,7 @@ def test_a_bug_that_costs_more_than_the_claim_only_elsewhere_is_missed(result: M
 def test_audits_that_do_not_pass_without_a_bug_are_left_out(result: Mutation) -> None:
     assert result.audits == ("count", "total")
     assert [name for name, _ in result.left_out] == ["known-bug", "leaking", "built-in"]
+    assert result.failed == ("leaking", "built-in")
     assert not [mutant for mutant, _ in result.judged if mutant.line == 13]
 
 
@@ -147,3 +148,4 @@ def test_what_is_left_when_time_is_over_is_not_run(folder: Path) -> None:
     result = mutated(audits(folder, "count"), seconds=0.0)
     assert (result.judged, result.score) == ((), None)
     assert result.left_out[0][0] == "count"
+    assert not result.is_complete

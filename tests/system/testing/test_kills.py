@@ -6,6 +6,9 @@ from functools import partial
 
 import pytest
 
+from dpaudit.mutating.judging import Judgement
+from dpaudit.mutating.mutants import Mutant
+from dpaudit.mutating.scoring import Mutation
 from dpaudit.testing import assert_kills
 from tests.raising import code
 from tests.sent import batch
@@ -23,6 +26,14 @@ def test_an_audit_with_too_few_draws_fails() -> None:
     with pytest.raises(AssertionError, match="score 0 %"):
         assert_kills(batch, 0, 1, **options)  # type: ignore[arg-type]  # options of several types
     assert assert_kills(batch, 0, 1, min_score=0.0, **options).score == 0  # type: ignore[arg-type]
+
+
+def test_bugs_that_were_not_run_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant = Mutant("no-noise", "/m.py", 3, (), (), "", ("a",))
+    judged = ((mutant, Judgement("killed", "a")), (mutant, Judgement("not run")))
+    monkeypatch.setattr("dpaudit.testing.kills.mutated", lambda *_: Mutation(judged))
+    with pytest.raises(AssertionError, match="1 not run"):
+        assert_kills(batch, 0, 1, epsilon=1.0)
 
 
 def test_what_is_refused() -> None:

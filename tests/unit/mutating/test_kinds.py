@@ -106,6 +106,11 @@ def test_a_seed_becomes_constant(line: str, expected: str) -> None:
             "    rng = np.random.default_rng(0)\n    return rng.normal(x)\n",
         ),
         (
+            'def f(x, rng):\n    """Text."""; return rng.normal(x)\n',
+            'def f(x, rng):\n    """Text."""; '
+            "rng = np.random.default_rng(0); return rng.normal(x)\n",
+        ),
+        (
             "def f(x, rng): return rng.normal(x)\n",
             "def f(x, rng): rng = np.random.default_rng(0); return rng.normal(x)\n",
         ),
@@ -117,6 +122,13 @@ def test_a_generator_that_is_passed_is_replaced_by_one_with_a_constant_seed(
     module = Module(f"import numpy as np\n{function}")
     (edits,) = KINDS["fixed-seed"](module)
     assert module.edited(edits) == f"import numpy as np\n{expected}"
+
+
+def test_no_line_comes_between_a_function_and_its_decorators() -> None:
+    module = Module(
+        "def f(x, rng):\n    @d\n    def g():\n        return rng.normal(x)\n    return g()"
+    )
+    assert list(KINDS["fixed-seed"](module)) == []
 
 
 def test_a_function_that_passes_its_generator_on_is_left_as_it_is() -> None:
@@ -208,6 +220,10 @@ def test_the_noise_of_a_count_is_removed(line: str, expected: list[str]) -> None
         ("return x >= 3", ["return x > 3"]),
         ("return x + y > 3", ["return x + y >= 3"]),
         ("return [x for _ in range(n)]", ["return [x for _ in range(n - 1)]"]),
+        (
+            "return [x for _ in range(n if n else 2)]",
+            ["return [x for _ in range((n if n else 2) - 1)]"],
+        ),
         ("return [x for _ in range(3)] + [x for _ in range(size)]", []),
         ("return 0 < x < 3", []),
     ],

@@ -37,6 +37,22 @@ def test_programs_that_the_interpreter_starts_have_the_bug_too(file: Path) -> No
     assert printed == "2"
 
 
+@pytest.mark.parametrize("value", ["1", "2"])
+def test_the_sitecustomize_of_the_user_is_run_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.mine = {value}\n")
+    file = tmp_path / "needs_mine.py"
+    text = "import sys\ndef f():\n    return sys.mine\n"
+    file.write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    texts = {str(file): text.replace("sys.mine", "10 * sys.mine")}
+    assert run_planted(_called, (f"{file}:f",), {}, 60.0) == int(value)
+    assert run_planted(_called, (f"{file}:f",), texts, 60.0) == 10 * int(value)
+    words = [sys.executable, "-c", "import sys; print(sys.mine)"]
+    assert run_planted(_output, (words,), texts, 60.0) == value
+
+
 def test_an_interpreter_that_ends_or_takes_too_long_gives_no_result() -> None:
     with pytest.raises(ChildEnded):
         run_planted(os._exit, (3,), {}, 60.0)
@@ -50,5 +66,8 @@ def _called(path: str) -> Any:
 
 def _printed(folder: str) -> str:
     program = f"import sys; sys.path.insert(0, {folder!r}); import planted_here as p; print(p.f())"
-    words = [sys.executable, "-c", program]
+    return _output([sys.executable, "-c", program])
+
+
+def _output(words: list[str]) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()

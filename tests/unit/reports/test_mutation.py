@@ -33,7 +33,8 @@ RESULT = Mutation(
         (mutant(6), Judgement("not run", why="the time was over")),
     ),
     audits=("<a>",),
-    left_out=(("b", "it expects a violation"),),
+    left_out=(("b", "it expects a violation"), ("d", "without a bug: it raised")),
+    failed=("d",),
     seconds=61.0,
 )
 
@@ -66,6 +67,7 @@ def test_the_text_has_bounds_draws_pairs_and_lines_of_80_columns() -> None:
 def test_json_has_every_mutant() -> None:
     document = json.loads(as_json(RESULT))
     assert document["counts"]["missed"] == 2
+    assert document["failed"] == ["d"]
     assert [entry["line"] for entry in document["mutants"]] == [1, 2, 3, 4, 7, 5, 6]
     assert document["mutants"][1]["draws"] == 52_000
     assert document["mutants"][2]["pair"] == ["[]", '[float("nan")]']
@@ -81,11 +83,12 @@ def test_html_has_no_markup_of_others() -> None:
 
 def test_a_missed_bug_is_a_failure_of_junit() -> None:
     root = ElementTree.fromstring(as_junit(RESULT).partition("\n")[2])
-    assert root.attrib["tests"] == "7"
+    assert root.attrib["tests"] == "8"
     assert root.attrib["failures"] == "2"
-    assert len(list(root.iter("skipped"))) == 3
+    assert root.attrib["errors"] == "2"  # a mutant that was not run, and an audit that fails
+    assert len(list(root.iter("skipped"))) == 2
     names = [case.attrib["name"] for case in root.iter("testcase")]
-    assert len(set(names)) == 7
+    assert len(set(names)) == 8
 
 
 @pytest.mark.parametrize("form", FORMATS)
