@@ -61,7 +61,7 @@ def destinations(
 
 def _check_distinct(file: str, others: Iterable[str]) -> None:
     """Raise UsageError if one of the other reports goes to the same file."""
-    if not any(is_same(file, other) for other in others):
+    if not any(is_same(file, report) for report in others):
         return
     if file == STDOUT:
         raise UsageError(

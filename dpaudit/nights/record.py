@@ -271,8 +271,8 @@ def _append(path: Path, night: Night) -> None:
 
 def _code(target: AnyTarget, source: str | None) -> str:
     """Return the versions of the mechanism's files; `source` is a file and line, if known."""
-    places = [part.path for part in _imported(target)] if source is None else [source]
-    files = [Path(place.rpartition(":")[0]) for place in places]
+    paths = [part.path for part in _imported(target)] if source is None else [source]
+    files = [Path(path.rpartition(":")[0]) for path in paths]
     versions = [_version(file) for file in dict.fromkeys(files) if file.is_file()]
     return ", ".join(versions) or "unknown"
 
