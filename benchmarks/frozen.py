@@ -44,7 +44,10 @@ IGNORED = {
     "result.digest": "covers the times below",
     "result.audits.seconds": "a time",
     "result.audits.versions": "compared once for all runs",
-    "result.audits.error_code": "younger than the kept results",
+    "result.audits.fresh": "younger than the kept results",
+    "result.audits.nights": "younger than the kept results",
+    "result.audits.ending.certificates.redrawn.draws": "as many as its time limit allows",
+    "result.audits.ending.certificates.redrawn.processes": "as many as its time limit allows",
 }
 # Parts of texts that are not compared, as regular expressions of whole lines, each with the reason.
 IGNORED_TEXTS = {

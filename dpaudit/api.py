@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.option_values import refused
+from dpaudit.auditing.option_parsing import refused
 from dpaudit.auditing.options import (
     DEFAULTS,
     OPTIONS,
@@ -60,25 +60,19 @@ _OBJECTS = ("mechanism", "d1", "d2", "claim", *ClaimNumbers.__annotations__)
 _MAX_NOISES = 1_000
 
 
-class MoreOptions(ClaimNumbers, total=False):
-    """Types of the further keyword arguments of `search` and of the assertions, which are those of
-    `audit`. docs/options.md describes them."""
+class CommonOptions(TypedDict, total=False):
+    """Types of the further keyword arguments of `parity`, which those of `audit` contain.
+    docs/options.md describes them."""
 
     name: str | None
     batch_arg: str | None
     data_arg: str | None
     rng_arg: str | None
     post_process: Callable[[Any], Any] | None
-    adjacency: Adjacency | str | None
-    repeat: int
     on_error: OnError
-    range: Sequence[Any] | None
-    exact: bool
     bound: BoundMethod
     stop: Stop
-    certification_seed: int | None
     allow_underpowered: bool
-    require_power: float | None
     require_rare: float | None
     strict: bool
     isolate: bool
@@ -87,10 +81,22 @@ class MoreOptions(ClaimNumbers, total=False):
     memory_limit: int | None
     executor: Executor | str | None
     floating_point: bool
-    timing: bool
     attacks: Sequence[Any]
     journal: str | os.PathLike[str] | None
     resume: bool
+
+
+class MoreOptions(ClaimNumbers, CommonOptions, total=False):
+    """Types of the further keyword arguments of `search` and of the assertions, which are those of
+    `audit`."""
+
+    adjacency: Adjacency | str | None
+    repeat: int
+    range: Sequence[Any] | None
+    exact: bool
+    certification_seed: int | None
+    require_power: float | None
+    timing: bool
     no_trace: bool
 
 

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.option_values import refused
+from dpaudit.auditing.option_parsing import refused
 from dpaudit.auditing.options import DEFAULTS, BoundMethod, verify
 from dpaudit.certificates.canary_certificate import Sides
 from dpaudit.certificates.result import AuditResult

@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-from dpaudit.api import Target, check_keywords, run
-from dpaudit.auditing.options import DEFAULTS, BoundMethod, OnError, Stop
+from dpaudit.api import CommonOptions, Target, check_keywords, run
+from dpaudit.auditing.options import DEFAULTS
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.claims import PrivacyClaim, make_claim
 from dpaudit.errors import Name, UsageError
 from dpaudit.inputs.pairs import sides
 from dpaudit.sampling.executors import Workers
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
-
-class ParityOptions(TypedDict, total=False):
-    """Types of the further keyword arguments of `parity`, which are those of `dpaudit.audit`. They
-    are for A and for B."""
-
-    name: str | None
-    params: Mapping[str, Any] | None
-    batch_arg: str | None
-    data_arg: str | None
-    rng_arg: str | None
-    post_process: Callable[[Any], Any] | None
-    on_error: OnError
-    bound: BoundMethod
-    stop: Stop
-    allow_underpowered: bool
-    require_rare: float | None
-    strict: bool
-    isolate: bool
-    python: str | None
-    timeout: float | None
-    memory_limit: int | None
-    executor: Executor | str | None
-    floating_point: bool
-    attacks: Sequence[Any]
-    journal: str | os.PathLike[str] | None
-    resume: bool
 
 
 def parity(
@@ -52,13 +21,14 @@ def parity(
     *,
     tau: float = 0.0,
     python_b: str | None = None,
+    params: Mapping[str, Any] | None = None,
     samples: int = DEFAULTS["samples"],
     time: float | None = DEFAULTS["time"],
     confidence: float = DEFAULTS["confidence"],
     seed: int = DEFAULTS["seed"],
     workers: Workers = DEFAULTS["workers"],
     on_progress: Callable[[Progress], None] | None = None,
-    **more: Unpack[ParityOptions],
+    **more: Unpack[CommonOptions],
 ) -> AuditResult:
     """Look for statistical proof that two implementations of a mechanism differ on some input.
 
@@ -73,6 +43,8 @@ def parity(
         [0, 1).
     python_b : str, optional
         The Python interpreter of B. Default: `python`, which is that of A, too.
+    params : mapping, optional
+        Keyword arguments of both implementations.
     samples : int, optional
         Number of draws for each input, of A and B together, from 100 to 10¹⁵.
     time, confidence, seed, workers, on_progress : optional
@@ -87,9 +59,9 @@ def parity(
     Other Parameters
     ----------------
     **more
-        Keywords of `dpaudit.audit` for A and for B, such as `params`. `stop` is "never" by default:
-        more draws make the distance sharper. With `floating_point=True`, rounding counts as a
-        difference: without it, fractions are compared to about 12 digits.
+        Keywords of `dpaudit.audit` for A and for B, such as `batch_arg`. `stop` is "never" by
+        default: more draws make the distance sharper. With `floating_point=True`, rounding counts
+        as a difference: without it, fractions are compared to about 12 digits.
 
     Raises
     ------
@@ -117,14 +89,14 @@ def parity(
     >>> 0.1 < result.delta_lower < 0.25
     True
     """
-    check_keywords("parity", parity, more, ParityOptions)
+    check_keywords("parity", parity, more, CommonOptions)
     if not isinstance(inputs, list | tuple) or not inputs:
         why = f"inputs={inputs!r} must be a list of one or more inputs, such as [[1, 2, 3]]"
         raise UsageError(why, code="option-invalid")
     arguments = {
-        "mechanism": a, "claim": claim_of(tau), "python_b": python_b, "samples": samples,
-        "time": time, "confidence": confidence, "seed": seed, "workers": workers,
-        "on_progress": on_progress, "stop": "never", "no_trace": True,
+        "mechanism": a, "claim": claim_of(tau), "python_b": python_b, "params": params,
+        "samples": samples, "time": time, "confidence": confidence, "seed": seed,
+        "workers": workers, "on_progress": on_progress, "stop": "never", "no_trace": True,
     }  # fmt: skip
     return run({**arguments, **more}, pairs=sides(inputs, inputs), compared_with=b)
 

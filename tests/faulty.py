@@ -144,16 +144,6 @@ class Counted:
         return dataset
 
 
-def shows_process(dataset: Any, file: str) -> None:
-    """Say which process draws, and never come back."""
-    child = os.fork()
-    if child == 0:
-        time.sleep(600)
-    with open(file, "w") as stream:  # noqa: PTH123
-        stream.write(f"{os.getpid()} {child}")
-    time.sleep(600)
-
-
 def strange(dataset: Any) -> Any:
     return object()
 

@@ -93,7 +93,7 @@ def _page(picture: Picture, folder: Path) -> Path:
 
 
 def _run(folder: Path, *words: str) -> None:
-    ended = subprocess.run([sys.executable, *words], cwd=folder, check=False)  # noqa: S603
+    ended = subprocess.run([sys.executable, *words], cwd=folder, check=False)  # noqa: S603  # this interpreter
     if ended.returncode not in (0, 1):
         raise SystemExit(f"{' '.join(words)}: exit code {ended.returncode}")
 

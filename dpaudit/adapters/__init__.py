@@ -10,7 +10,7 @@ outcome
     What a draw gives: an output, or the exception (`Raised`) or end of the process in its place.
 child
     A process that makes draws for dpaudit and is replaced when it ends.
-worker
+Python child
     A child that runs a Python mechanism.
 program
     A child of the user that follows the protocol of docs/guides/protocol.md.

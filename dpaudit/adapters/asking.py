@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.adapters.isolation import Worker
+from dpaudit.adapters.isolation import PythonChild
 from dpaudit.claims import PrivacyClaim, make_claim
 from dpaudit.claims.base import ClaimSource
 from dpaudit.errors import ClaimError, Name
@@ -77,10 +77,10 @@ def _answer(target: AnyTarget, inputs: Any, relation: Any, delta: float | None) 
         # The time limit is meant for draws, and importing a library may take longer, so there is no
         # limit here.
         unlimited = replace(target, limits=replace(target.limits, timeout=None))
-        worker = Worker(unlimited, Watch.of_process(None))
+        child = PythonChild(unlimited, Watch.of_process(None))
         try:
-            return worker.claim(inputs, relation, delta)
+            return child.claim(inputs, relation, delta)
         finally:
-            worker.kill()
+            child.kill()
     function, _ = functions(target)
     return ask(function, Question(inputs, relation, delta, dict(resolved(target.params))))

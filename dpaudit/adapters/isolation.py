@@ -1,9 +1,9 @@
 """A Python mechanism that draws in a child, under this Python interpreter or another.
 
-A `Worker` runs `dpaudit/processes/worker.py`, reads requests from its standard input and writes
-replies to its standard output. Outputs of single draws are written to shared memory, so that no
-finished draw is lost if the child ends. A dataset is sent to the child once; later requests contain
-its number.
+A `PythonChild` runs `dpaudit/processes/child_script.py`, which reads requests from its standard
+input and writes replies to its standard output. Outputs of single draws are written to shared
+memory, so that no finished draw is lost if the child ends. A dataset is sent to the child once;
+later requests contain its number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpaudit.adapters.in_child import InChild
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.import_path import PACKAGES, check_file
 from dpaudit.library_claims import NoClaim
-from dpaudit.processes import worker
+from dpaudit.processes import child_script
 from dpaudit.processes.child import Child, Clock, Ended, countdown
 from dpaudit.processes.exchange import array, parsed, pickled, request
 from dpaudit.targets.compiled import COMPILERS
@@ -56,12 +56,12 @@ _SECONDS_TO_IMPORT = 5.0
 _INSIDE = "DPAUDIT_WORKER"
 
 
-class Worker(Child):
+class PythonChild(Child):
     """A child that has loaded the mechanism and answers requests. `known` is how to call the
     mechanism, if an earlier child has reported it. Raises TargetError if the mechanism cannot be
     loaded, or cannot be called with the parameters of the target."""
 
-    script = worker.__file__
+    script = child_script.__file__
 
     def __init__(self, target: IsolatedTarget, watch: Watch, known: Calling | None = None) -> None:
         # A program that is given as --python may start a container, which has files of its own.
@@ -71,8 +71,8 @@ class Worker(Child):
         self._python = target.python or sys.executable
         self.sent = set[int]()  # numbers of the datasets that the child has
         with _shared_file() as file:
-            file.truncate(worker.MEMORY)
-            self._layout = worker.Layout(mmap.mmap(file.fileno(), worker.MEMORY))
+            file.truncate(child_script.MEMORY)
+            self._layout = child_script.Layout(mmap.mmap(file.fileno(), child_script.MEMORY))
             super().__init__(
                 [self._python, str(Path(self.script).resolve())],
                 memory=target.limits.memory,
@@ -135,10 +135,10 @@ class Worker(Child):
 
     def draw(self, arms: bytes, datasets: Sequence[Any], seed: int) -> None:
         """Make one draw for each number of a dataset in `arms`, in this order. `outcomes` then
-        returns the outputs. `arms` has at most `worker.SLOTS` numbers. Raises Ended if the child
-        ends or a draw takes too long."""
+        returns the outputs. `arms` has at most `child_script.SLOTS` numbers. Raises Ended if the
+        child ends or a draw takes too long."""
         counters = self._layout.counters
-        counters[0], counters[1] = worker.NOT_BEGUN, 0
+        counters[0], counters[1] = child_script.NOT_BEGUN, 0
         self._layout.arms[: len(arms)] = arms
         for number in set(arms):
             self.take(number, datasets[number])
@@ -157,21 +157,21 @@ class Worker(Child):
         """Return the outputs of all finished draws of the last request, in order. `count` is the
         number of draws that it asked for. Raises MechanismError if the shared memory is corrupt."""
         done, used = self._layout.counters
-        done = 0 if done == worker.NOT_BEGUN else done
-        if done > count or used > worker.HEAP:
+        done = 0 if done == child_script.NOT_BEGUN else done
+        if done > count or used > child_script.HEAP:
             why = f"{self._name} wrote into memory that belongs to dpaudit"
             raise MechanismError(why, code="process-failed")
         kinds = np.frombuffer(self._layout.kinds, np.uint8, done)
         floats: NDArray[np.float64] = np.asarray(self._layout.floats)[:done]
-        if (kinds == worker.FLOAT).all():
+        if (kinds == child_script.FLOAT).all():
             return floats.copy()
         integers: NDArray[np.int64] = np.asarray(self._layout.integers)[:done]
-        if (kinds == worker.INTEGER).all():
+        if (kinds == child_script.INTEGER).all():
             # A list, and not an array: dpaudit ignores the dtype of an array of outcomes, since a
             # single fraction makes all of them floats. Of a list, 1 and 1.0 differ.
             values: list[Any] = integers.tolist()
             return values
-        is_text = kinds == worker.TEXT
+        is_text = kinds == child_script.TEXT
         texts = bytes(self._layout.heap[:used]).split(b"\n")[: int(is_text.sum())]
         value_of = {text: self._parsed(text) for text in set(texts)}
         values = [value_of[text] for text in texts]
@@ -179,7 +179,7 @@ class Worker(Child):
             return values
         outcomes = np.empty(done, dtype=object)
         outcomes[is_text] = np.fromiter(values, dtype=object, count=len(texts))
-        for kind, numbers in ((worker.FLOAT, floats), (worker.INTEGER, integers)):
+        for kind, numbers in ((child_script.FLOAT, floats), (child_script.INTEGER, integers)):
             outcomes[kinds == kind] = numbers[kinds == kind].tolist()
         return outcomes.tolist()
 
@@ -231,8 +231,8 @@ class Worker(Child):
             raise MechanismError(why, code="process-failed") from None
 
     def ask(self, method: str, *clocks: Clock, **arguments: Any) -> tuple[Any, bytes]:
-        """Call a method of `worker.Service` in the child. Return its reply as a dict, and the raw
-        bytes that follow the reply. Raises Ended, and MechanismError if the child refuses."""
+        """Call a method of `child_script.Service` in the child. Return its reply as a dict, and the
+        raw bytes that follow the reply. Raises Ended, and MechanismError if the child refuses."""
         self.send(request(method, arguments))
         try:
             reply = json.loads(self.wait(partial(self.line, _MAX_REPLY_BYTES), *clocks))
@@ -249,9 +249,9 @@ class Worker(Child):
         return reply, data
 
 
-class Isolated(InChild[Worker]):
-    """A mechanism that draws in a `Worker`. If a worker ends, a new one with a new seed replaces
-    it."""
+class Isolated(InChild[PythonChild]):
+    """A mechanism that draws in a `PythonChild`. If the child ends, a new one with a new seed
+    replaces it."""
 
     text_orders = True  # the child itself compares orders of texts with orders of sets
 
@@ -272,8 +272,8 @@ class Isolated(InChild[Worker]):
         self._datasets: list[Any] = []
         self._numbers: dict[int, int] = {}
 
-    def start(self) -> Worker:
-        return Worker(self._target, self._watch, self._calling)
+    def start(self) -> PythonChild:
+        return PythonChild(self._target, self._watch, self._calling)
 
     def draw_batch(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         (number,) = self._numbered([dataset])
@@ -288,7 +288,7 @@ class Isolated(InChild[Worker]):
         pieces: list[Outputs] = []
         begun = 0
         while begun < len(arms):
-            pieces.append(self._outcomes(arms[begun : begun + worker.SLOTS], _seed(rng)))
+            pieces.append(self._outcomes(arms[begun : begun + child_script.SLOTS], _seed(rng)))
             begun += len(pieces[-1])
         arrays = [piece for piece in pieces if isinstance(piece, np.ndarray)]
         if len(arrays) == len(pieces) and len({array.dtype for array in arrays}) == 1:
@@ -329,18 +329,18 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 class Patience:
-    """Measures the time left for the present draw of a worker that makes `count` draws. The first
-    of `counters`, which are shared with the worker, is the number of finished draws."""
+    """Measures the time left for the present draw of a child that makes `count` draws. The first
+    of `counters`, which are shared with the child, is the number of finished draws."""
 
     def __init__(self, seconds: float, counters: memoryview, count: int) -> None:
         self._seconds, self._counters, self._count = seconds, counters, count
-        self._done, self._since = worker.NOT_BEGUN, time.monotonic()
+        self._done, self._since = child_script.NOT_BEGUN, time.monotonic()
 
     def left(self) -> float:
         """Return the seconds left for the present draw. If all draws are finished, return the time
         limit."""
         now, done = time.monotonic(), self._counters[0]
-        if done != self._done or done in (worker.NOT_BEGUN, self._count):
+        if done != self._done or done in (child_script.NOT_BEGUN, self._count):
             self._done, self._since = done, now
         return self._seconds - (now - self._since)
 
@@ -353,7 +353,7 @@ def _shared_file() -> IO[bytes]:
 
 
 def _description(target: PythonTarget) -> dict[str, Any]:
-    """Return the fields of a target that a worker needs to make the mechanism."""
+    """Return the fields of a target that a child needs to make the mechanism."""
     fields = {"params": dict(target.params), "post_process": target.post_process}
     if isinstance(target, CallableTarget):
         return {**fields, "function": target.function}
@@ -362,7 +362,7 @@ def _description(target: PythonTarget) -> dict[str, Any]:
 
 
 def _calling(reply: Any, target: PythonTarget) -> Calling:
-    """Return how to call a mechanism, from the reply of its worker, which has its signatures."""
+    """Return how to call a mechanism, from the reply of its child, which has its signatures."""
     if target.post_process is not None:
         check_post_process(_stub(reply["process"]), f"of {target.name}")
     how = calling(_stub(reply["parameters"]), target)
@@ -370,7 +370,7 @@ def _calling(reply: Any, target: PythonTarget) -> Calling:
 
 
 def _stub(parameters: Sequence[Any] | None) -> Any:
-    """Return a function whose signature is the one that `worker._signature` has described."""
+    """Return a function whose signature is the one that `child_script._signature` has described."""
 
     def stub() -> None: ...
 

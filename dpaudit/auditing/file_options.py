@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from dpaudit.auditing.option_values import (
+from dpaudit.auditing.option_parsing import (
     Option,
     Words,
     about_audit,

@@ -1,4 +1,4 @@
-"""All options of an audit, one declaration each (option_values.py).
+"""All options of an audit, one declaration each (option_parsing.py).
 
 From these declarations follow the flags of the commands, the keys of configuration files and their
 JSON schema, the defaults and checks of an `AuditSpec`, and the page docs/options.md. The keywords
@@ -24,7 +24,7 @@ from dpaudit.auditing.file_options import (
     TracingOption,
     claim_options,
 )
-from dpaudit.auditing.option_values import (
+from dpaudit.auditing.option_parsing import (
     REFERENCE,
     Option,
     Owner,

@@ -49,7 +49,7 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
         return None
     budgets = [pair.evidence.budget for pair in certificates if spec.sampling.time is not None]
     reason = foreseen(spec) or (too_few(spec.tested, spec.alpha, max(budgets)) if budgets else None)
-    if certificates and all(map(_raised_only, certificates)):
+    if certificates and all(map(raised_only, certificates)):
         reason = reason or "all draws of all inputs raised an exception; an audit needs outputs"
     reason = reason or next(filter(None, map(saw_nothing, certificates)), None)
     if reason is not None or not certificates:
@@ -71,7 +71,8 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
     return "; ".join(filter(None, (weak, missed))) or None
 
 
-def _raised_only(certificate: Certificate) -> bool:
+def raised_only(certificate: Certificate) -> bool:
+    """Return whether all draws of an audit raised an exception."""
     raised = sum(d1 + d2 for d1, d2 in certificate.failures.values())
     return 0 < certificate.draws == raised
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import click
 from click.core import ParameterSource
 
-from dpaudit.auditing.option_values import Section
+from dpaudit.auditing.option_parsing import Section
 from dpaudit.auditing.options import DrawnSeed, owned
 from dpaudit.hash_seed import USUAL as USUAL_HASH_SEED
 from dpaudit.hash_seed import VARIABLE

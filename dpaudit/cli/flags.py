@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dpaudit.auditing.option_values import Option, plain_number
+from dpaudit.auditing.option_parsing import Option, plain_number
 from dpaudit.auditing.options import OPTIONS, DrawnSeed, owned
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import (

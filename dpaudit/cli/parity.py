@@ -11,7 +11,6 @@ import click
 
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.cli.batch import Printer, auditing, run_batch
 from dpaudit.cli.click_classes import USUAL, AuditCommand, option, repeating
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import (
@@ -22,9 +21,7 @@ from dpaudit.cli.flags import (
     refuse_misread,
     some_flags,
 )
-from dpaudit.cli.group import DEBUG
-from dpaudit.cli.run import finished, forget, journaled
-from dpaudit.cli.saving import Results, destinations
+from dpaudit.cli.run import run_lone
 from dpaudit.cli.streams import set_apart
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import here
@@ -92,19 +89,7 @@ docs/guides/parity.md has examples.""",
     command="The program that is B, in place of the argument B.",
 )
 @click.pass_context
-def parity(
-    ctx: click.Context,
-    /,
-    a: str,
-    b: str | None,
-    json: str | None,
-    report: list[str],
-    journal: str | None,
-    resume: bool,
-    quiet: bool,
-    verbose: int,
-    **flags: Any,
-) -> int:
+def parity(ctx: click.Context, /, a: str, b: str | None, **_: Any) -> int:
     """Find out whether A and B have the same distribution of outputs on an input.
 
     A and B are import paths of two implementations of one mechanism. A violation says that their
@@ -113,17 +98,7 @@ def parity(
     """
     stdout = ctx.with_resource(set_apart())
     spec = audit_of(ctx)
-    specs = journaled([spec], journal, resume, ctx.params["seed"], here())
-    inputs: list[str | Path] = [a, *([] if b is None else [b]), *spec.origin.files]
-    results = Results(destinations(json, report, inputs), stdout, planned=1)
-    printer = Printer([spec.name], quiet=quiet, verbose=verbose, to=results.beside)
-    with auditing() as requests:
-        debug = ctx.meta.get(DEBUG, False)
-        outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=True)
-        code = finished(outcomes, specs, printer, results)
-    if journal is None:
-        forget(specs)
-    return code
+    return run_lone(ctx, spec, [a] if b is None else [a, b], stdout)
 
 
 def audit_of(ctx: click.Context) -> AuditSpec:

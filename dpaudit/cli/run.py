@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -104,6 +104,27 @@ def run(
         if record is not None:
             outcomes = _with_nights(outcomes, specs, record, level)
         code = finished(outcomes, specs, printer, results, max_failures)
+    if journal is None:
+        forget(specs)
+    return code
+
+
+def run_lone(ctx: click.Context, spec: AuditSpec, targets: Sequence[str], stdout: TextIO) -> int:
+    """Run the only audit of a command, show and save its result, and return the exit code.
+
+    targets: the arguments of the command, which no report may replace.
+    stdout: standard output, as `set_apart` returns it.
+    """
+    options = ctx.params
+    quiet, journal = options["quiet"], options["journal"]
+    specs = journaled([spec], journal, options["resume"], options["seed"], here())
+    outputs = destinations(options["json"], options["report"], [*targets, *spec.origin.files])
+    results = Results(outputs, stdout, planned=1)
+    printer = Printer([spec.name], quiet=quiet, verbose=options["verbose"], to=results.beside)
+    with auditing() as requests:
+        debug = ctx.meta.get(DEBUG, False)
+        outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=True)
+        code = finished(outcomes, specs, printer, results)
     if journal is None:
         forget(specs)
     return code

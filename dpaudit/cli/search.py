@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
 
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.cli.batch import Printer, auditing, run_batch
 from dpaudit.cli.click_classes import AuditCommand, option, repeating
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import (
@@ -22,9 +20,7 @@ from dpaudit.cli.flags import (
     some_flags,
     space_flag,
 )
-from dpaudit.cli.group import DEBUG
-from dpaudit.cli.run import finished, forget, journaled
-from dpaudit.cli.saving import Results, destinations
+from dpaudit.cli.run import run_lone
 from dpaudit.cli.streams import set_apart
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import here
@@ -61,18 +57,7 @@ docs/guides/find-the-pair.md lists spaces and relations.""",
     help="Number of pairs to audit. They share the false-alarm probability. Default: 1.",
 )
 @click.pass_context
-def search(
-    ctx: click.Context,
-    /,
-    target: str | None,
-    json: str | None,
-    report: list[str],
-    journal: str | None,
-    resume: bool,
-    quiet: bool,
-    verbose: int,
-    **flags: Any,
-) -> int:
+def search(ctx: click.Context, /, target: str | None, **_: Any) -> int:
     """Find the pair of neighbouring inputs on which TARGET leaks most, and audit it.
 
     About a quarter of the draws, or of the time, is spent on the search. The best pair is then
@@ -82,17 +67,7 @@ def search(
     stdout = ctx.with_resource(set_apart())
     spec = audit_of(ctx)
     refuse_misread(ctx, [spec])
-    specs = journaled([spec], journal, resume, ctx.params["seed"], here())
-    inputs: list[str | Path] = [*([] if target is None else [target]), *spec.origin.files]
-    results = Results(destinations(json, report, inputs), stdout, planned=1)
-    printer = Printer([spec.name], quiet=quiet, verbose=verbose, to=results.beside)
-    with auditing() as requests:
-        debug = ctx.meta.get(DEBUG, False)
-        outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=True)
-        code = finished(outcomes, specs, printer, results)
-    if journal is None:
-        forget(specs)
-    return code
+    return run_lone(ctx, spec, [] if target is None else [target], stdout)
 
 
 def audit_of(ctx: click.Context) -> AuditSpec:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from dpaudit.auditing.option_values import REFERENCE, Option, Words
+from dpaudit.auditing.option_parsing import REFERENCE, Option, Words
 from dpaudit.auditing.options import OPTIONS, flag_of, owned
 from dpaudit.claims import DEFINITIONS, parameters
 from dpaudit.claims.base import Form

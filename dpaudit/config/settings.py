@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpaudit.auditing.option_values import REFERENCE
+from dpaudit.auditing.option_parsing import REFERENCE
 from dpaudit.claims import DEFINITIONS
 from dpaudit.config.problems import Path, PlacedError, problem
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET

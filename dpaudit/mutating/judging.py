@@ -17,14 +17,15 @@ from dpaudit.auditing.options import MIN_SAMPLES
 from dpaudit.auditing.planning import draws_for_leak
 from dpaudit.auditing.source import sampler_maker
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.underpowered import raised_only
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.traced import Trace
-from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.claims import ProfilePoint
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.mutating.mutants import Reach
 from dpaudit.mutating.spaces import space_of
-from dpaudit.sampling.chunks import ToProbe
+from dpaudit.sampling.chunks import ToLearn, ToProbe
 from dpaudit.searching.pair_search import NeighbourSearch
 from dpaudit.stats.power import POWER
 from dpaudit.targets.target import (
@@ -44,6 +45,8 @@ _DEPENDENT = ("draws-repeat", "draws-differ", "new-process-differs")
 # Draws of each pair from which it is seen which functions run.
 _WATCHED_DRAWS = 32
 _TRACE_SECONDS = 20.0
+# Distributions of noise that is a whole number.
+_WHOLE = ("discrete", "geometric")
 # Share of the draws of an audit with which a search looks for a pair that shows a survivor.
 SEARCH_SHARE = 1 / 8
 
@@ -57,6 +60,7 @@ class Baseline:
     reach: the user's code that it runs.
     causes: kinds of the causes of leaks that a trace of its pairs finds.
     exceeds: whether the traced costs of all lines together exceed the claim.
+    has_fractions: whether outputs contain numbers that are not whole, which may be noised values.
     search: finds pairs, and finds no leak of the unchanged mechanism; None if there is none.
     seconds: duration of the audit.
     fails: whether the audit ends otherwise than with a pass.
@@ -67,6 +71,7 @@ class Baseline:
     reach: Reach = field(default_factory=Reach)
     causes: frozenset[str] = frozenset()
     exceeds: bool = False
+    has_fractions: bool = False
     search: NeighbourSearch | None = None
     seconds: float = 0.0
     fails: bool = False
@@ -117,22 +122,22 @@ def _baseline(spec: AuditSpec) -> Baseline:
         return Baseline(spec, "it expects a violation")
     if starts_a_program(spec.target):
         return Baseline(spec, "its mechanism runs in another interpreter or program")
-    reach = _reach(spec) if spec.pairs else None
+    watched = _watched(spec) if spec.pairs else None
     result = run_audit(spec)
     if result.verdict is not Verdict.NO_VIOLATION_FOUND:
-        why = f"without a bug: {result.error or result.verdict.value}"
+        why = f"without a bug: {result.error or f'{result.verdict.value}, as dpaudit run shows'}"
         return Baseline(spec, why, fails=True)
     if not result.certificates:
         return Baseline(spec, "it makes no draws")
     spec = _with_pairs(spec, result)
-    reach = reach or _reach(spec)
+    reach, has_fractions = watched or _watched(spec)
     if not reach.functions:
         return Baseline(spec, "it runs no code of yours that can be read")
     traces = [trace for trace in _traces(spec) if trace is not None]
     causes = frozenset(cause.kind for trace in traces for cause in trace.causes)
     exceeds = len(traces) < len(spec.pairs) or any(trace.exceeds for trace in traces)
     search = next(filter(None, (_harmless(spec, s) for s in space_of(spec))), None)
-    return Baseline(spec, "", reach, causes, exceeds, search, result.seconds)
+    return Baseline(spec, "", reach, causes, exceeds, has_fractions, search, result.seconds)
 
 
 def _with_pairs(spec: AuditSpec, result: AuditResult) -> AuditSpec:
@@ -144,12 +149,16 @@ def _with_pairs(spec: AuditSpec, result: AuditResult) -> AuditSpec:
     return replace(spec, pairs=pairs, sampling=replace(spec.sampling, samples=samples, time=None))
 
 
-def _reach(spec: AuditSpec) -> Reach:
-    """Return the user's code that a few draws run, and that makes the mechanism."""
-    here = replace(spec, target=_here(spec.target))
+def _watched(spec: AuditSpec) -> tuple[Reach, bool]:
+    """Return the user's code that a few draws run, and that makes the mechanism; and whether their
+    outputs have fractions."""
+    here, numbers = replace(spec, target=_here(spec.target)), []
     with _seen() as codes, closing(sampler_maker(here)()) as sampler:
         for number in range(len(spec.pairs)):
-            sampler.probe(ToProbe((number, PROBING, 0), _WATCHED_DRAWS))
+            key = number, PROBING, 0
+            sampler.probe(ToProbe(key, _WATCHED_DRAWS))
+            outcomes = sampler.learn(ToLearn(key, _WATCHED_DRAWS)).fresh.release().outcomes
+            numbers += [column.numbers for column in outcomes.columns]
     followed = Followed((), (), baseline.__code__)
     # Generated code has other names, "" or "<string>", in place of a file.
     files = {code.co_filename for code in codes if Path(code.co_filename).is_file()}
@@ -162,7 +171,8 @@ def _reach(spec: AuditSpec) -> Reach:
     functions = {
         (code.co_filename, code.co_firstlineno) for code in own_code if code.co_name != "<module>"
     }
-    return Reach(frozenset(functions), frozenset(names))
+    has_fractions = any(bool((column % 1 > 0).any()) for column in numbers)
+    return Reach(frozenset(functions), frozenset(names)), has_fractions
 
 
 def _here(target: Any) -> Any:
@@ -213,6 +223,9 @@ def judgement(baselines: Sequence[Baseline]) -> Judgement:
         except DpauditError as raised:
             error = error or str(raised)
             continue
+        if result.certificates and all(map(raised_only, result.certificates)):
+            error = error or "every call raises an exception"
+            continue
         is_dependent = result.error_code in _DEPENDENT
         if result.is_refuted_alone or is_dependent:
             why = (result.error or "").partition(". ")[0]
@@ -244,12 +257,12 @@ def _by_traces(survived: Sequence[tuple[Baseline, AuditResult]]) -> Judgement | 
 def _by_trace(base: Baseline, result: AuditResult) -> Iterator[Judgement]:
     """Yield what the traces of the pairs find, except what they also find without the bug."""
     known = {*base.causes, *(["sum"] if base.exceeds else [])}
-    name, claim = base.spec.name, base.spec.claim
+    name = base.spec.name
     for trace, certificate in zip(_traces(base.spec), result.certificates, strict=True):
         if trace is None:
             continue
         for finding in (f for f in trace.findings if f.kind not in known):
-            if finding.is_cause or (finding.kind == "sum" and _has_costly_line(trace, claim)):
+            if finding.is_cause or (finding.kind == "sum" and _has_costly_line(trace, base)):
                 draws = _draws(certificate, finding.cost)
                 yield Judgement("missed", name, finding.words, certificate.point, draws=draws)
             elif finding.kind == "sum":
@@ -257,14 +270,19 @@ def _by_trace(base: Baseline, result: AuditResult) -> Iterator[Judgement]:
                 yield Judgement("not shown to be a leak", name, finding.words)
 
 
-def _has_costly_line(trace: Trace, claim: PrivacyClaim) -> bool:
+def _has_costly_line(trace: Trace, base: Baseline) -> bool:
     """Return whether the noise of one line costs more than the claim."""
-    costs = [
-        Piece("normal" if site.unit == "μ" else "laplace", (1.0, 1.0), site.total, released=False)
-        for site in trace.sites
-        if site.total is not None
-    ]
-    return any(sum_exceeds([cost], claim) for cost in costs)
+    for site in trace.sites:
+        # If values are only compared, their costs may add up to less, as in the sparse vector
+        # technique. If whole numbers are released, the noise is whole, too.
+        is_compared = not (site.released or base.has_fractions or site.law in _WHOLE)
+        cost = site.cost if is_compared else site.total
+        law = "normal" if site.unit == "μ" else "laplace"
+        if cost is not None and sum_exceeds(
+            [Piece(law, (1.0, 1.0), cost, released=False)], base.spec.claim
+        ):
+            return True
+    return False
 
 
 def _draws(certificate: Certificate, cost: float | None) -> int | None:

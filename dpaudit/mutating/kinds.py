@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from dpaudit.errors import UsageError
@@ -28,7 +29,10 @@ _RATES = {"expovariate": "lambd", "exponential_": "lambd", "dlaplace.rvs": "a"}
 # Times this, a rate gives noise that is 0, but for a probability below any that matters.
 _HUGE = "1e6"
 # Functions that draw noise of scale 1. Those of jax.random have no other scale.
-_UNIT = ("standard_normal", "standard_exponential", "standard_cauchy", "randn", "randn_like")
+_UNIT = (
+    *("standard_normal", "standard_exponential", "standard_cauchy", "randn", "randn_like"),
+    "geometric",
+)
 _OF_JAX = ("laplace", "normal", "gumbel", "logistic", "exponential", "cauchy", "truncated_normal")
 # Beginnings of the names of OpenDP's constructors that take a scale.
 _OF_OPENDP = (
@@ -209,20 +213,22 @@ def _noise_reused(module: Module) -> Iterator[Edits]:
 
 def _is_after(module: Module, first: ast.Call, second: ast.Call) -> bool:
     """Return whether a call runs whenever an earlier call in the same function has run before."""
-    blocks = [_statements(module, call) for call in (first, second)]
-    return module.function_of(first) is not None and blocks[0] == blocks[1]
+    block = _block(module, first)
+    is_inside = module.function_of(first) is not None and block is not None
+    return is_inside and block == _block(module, second)
 
 
-def _statements(module: Module, node: ast.AST) -> ast.AST | None:
-    """Return the statement whose block holds the statement of a node; None within a comprehension
-    or a lambda, which may run often or never."""
-    around = module.parent(node)
-    while around is not None and not isinstance(around, ast.stmt):
-        if isinstance(around, ast.Lambda | ast.comprehension | ast.ListComp | ast.IfExp):
-            return None
-        around = module.parent(around)
+def _block(module: Module, node: ast.AST) -> ast.AST | None:
+    """Return what holds the statement of a node; None if the statement runs the node often or not
+    always, as in a comprehension or a lambda."""
+    rare = ast.Lambda | ast.comprehension | ast.ListComp | ast.IfExp
     simple = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return | ast.Expr
-    return module.parent(around) if isinstance(around, simple) else None
+    for part, outer in pairwise([*module.around(node), module.tree]):
+        if isinstance(part, ast.stmt):
+            return outer if isinstance(part, simple) else None
+        if isinstance(part, rare):
+            return None
+    return None
 
 
 class _Clip(NamedTuple):
@@ -276,11 +282,31 @@ def _nested_clip(module: Module, call: ast.Call) -> _Clip | None:
         if not isinstance(inner, ast.Call) or len(inner.args) != 2:
             continue
         if module.last_name(inner.func) == inner_names[name]:
-            value, bound = inner.args
-            if isinstance(value, ast.Constant):
-                value, bound = bound, value
+            value, bound = _value_first(module, inner.args, outer)
             return _Clip(call, module.operand(value), outer if name.startswith("min") else bound)
     return None
+
+
+def _value_first(module: Module, pair: list[ast.expr], other_bound: ast.expr) -> list[ast.expr]:
+    """Return the clipped value and its bound: the value is the data or the variable of a loop, has
+    no name of the other bound, or is no constant."""
+    varying = {_data(module, other_bound)}
+    for part in module.around(other_bound):
+        for loop in (part, *getattr(part, "generators", ())):
+            if isinstance(loop, ast.For | ast.comprehension):
+                varying |= _names(loop.target)
+
+    def rank(node: ast.expr) -> tuple[bool, bool, bool]:
+        names = _names(node)
+        return not names.isdisjoint(varying), names.isdisjoint(_names(other_bound)), bool(names)
+
+    return sorted(pair, key=rank, reverse=True)
+
+
+def _names(node: ast.expr) -> set[str | None]:
+    """Return the names of variables and of attributes in an expression."""
+    names = {getattr(part, "attr", getattr(part, "id", None)) for part in ast.walk(node)}
+    return names - {None, "self"}
 
 
 def _is_norm_bound(module: Module, node: ast.expr, name: str) -> bool:
@@ -307,12 +333,12 @@ def _scale_from_data(module: Module) -> Iterator[Edits]:
         constants += [] if scale is None or noise.is_rate else [scale]
     constants += [clip.limit for clip in _clips(module) if clip.limit is not None]
     numpy = module.name_in_file("numpy")
-    largest = "max" if numpy is None else f"{numpy}.max"
+    largest = "max({})" if numpy is None else f"{numpy}.max({{}}).item()"
     for constant in constants:
         is_named = isinstance(constant, ast.Name) and constant.id.isupper()
         data = _data(module, constant)
         if data is not None and (is_named or isinstance(constant, ast.Constant)):
-            yield (Edit(constant, f"{largest}({data})"),)
+            yield (Edit(constant, largest.format(data)),)
 
 
 def _data(module: Module, node: ast.AST) -> str | None:
@@ -376,6 +402,7 @@ KINDS: Mapping[str, Callable[[Module], Iterator[Edits]]] = {
 
 def checked(kinds: Sequence[str]) -> tuple[str, ...]:
     """Return names of kinds. Raises UsageError for an unknown one."""
+    kinds = [kinds] if isinstance(kinds, str) else kinds
     for name in kinds:
         if name not in KINDS:
             why = f"unknown kind {name!r}; known: {', '.join(KINDS)}.{did_you_mean(name, KINDS)}"

@@ -96,14 +96,10 @@ def _runs(module: Module, node: ast.AST, file: str, reach: Reach) -> bool:
     if function is not None:
         first = min(part.lineno for part in (function, *function.decorator_list))
         return (file, first) in reach.functions
-    statement = module.top_level(node)
-    names = {getattr(statement, "name", "")}
-    names |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and _is_bound(n)}
-    return file in reach.files and bool(names & reach.names)
-
-
-def _is_bound(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
+    *_, statement = module.around(node)
+    bound = (n for n in ast.walk(statement) if isinstance(getattr(n, "ctx", None), ast.Store))
+    names = {getattr(statement, "name", ""), *(getattr(n, "id", "") for n in bound)}
+    return file in reach.files and not names.isdisjoint(reach.names)
 
 
 def _mutant(kind: str, file: str, text: str, source: str, audits: tuple[str, ...]) -> Mutant:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 Node = TypeVar("Node", bound=ast.expr | ast.stmt)
@@ -51,8 +52,11 @@ class Module:
                 for name in node.names:
                     yield name.asname or name.name, f"{node.module or ''}.{name.name}"
 
-    def parent(self, node: ast.AST) -> ast.AST | None:
-        return self._parents.get(node)
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield a node and those that contain it, the innermost first, but not the module."""
+        while node is not self.tree:
+            yield node
+            node = self._parents[node]
 
     def nodes(self, kind: type[Node]) -> list[Node]:
         """Return the expressions or statements of a kind in the order of the text."""
@@ -96,25 +100,13 @@ class Module:
 
     def function_of(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """Return the innermost function with a name that contains a node; None outside of all."""
-        around: ast.AST | None = node
-        while around is not None:
-            if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-                return around
-            around = self.parent(around)
-        return None
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        return next((part for part in self.around(node) if isinstance(part, functions)), None)
 
     def is_decorator(self, node: ast.AST) -> bool:
         """Return whether a node is a part of a decorator."""
-        around = self.parent(node)
-        while around is not None and node not in getattr(around, "decorator_list", ()):
-            node, around = around, self.parent(around)
-        return around is not None
-
-    def top_level(self, node: ast.AST) -> ast.AST:
-        """Return the statement of the module that contains a node."""
-        while (around := self.parent(node)) is not None and around is not self.tree:
-            node = around
-        return node
+        inside = pairwise(self.around(node))
+        return any(part in getattr(outer, "decorator_list", ()) for part, outer in inside)
 
     def edited(self, edits: Iterable[Edit]) -> str:
         """Return the text of the file after some replacements, none within another."""

@@ -3,10 +3,10 @@ exchanged with them.
 
 child
     A program that makes draws for dpaudit in a process of its own.
-worker
-    A child that runs worker.py, and in it an isolated Python mechanism.
+Python child
+    A child that runs child_script.py, and in it an isolated Python mechanism.
 request
-    A message to a worker: the name of a method of `worker.Service`, and its arguments.
+    A message to a Python child: the name of a method of `child_script.Service`, and its arguments.
 reply
     Its answer: a line of JSON, followed by raw bytes if the line says so.
 outcome

@@ -1,8 +1,8 @@
-"""Encode data for a worker, and decode the outcomes that the worker returns.
+"""Encode data for a Python child, and decode the outcomes that it returns.
 
 Requests, datasets and the mechanism are pickled. Outcomes come back as JSON or as raw arrays of
-numbers and texts, and never as pickles: reading a pickle can run any code. `worker.encode` writes
-the JSON that `decode` reads.
+numbers and texts, and never as pickles: reading a pickle can run any code. `child_script.encode`
+writes the JSON that `decode` reads.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from dpaudit.outcomes.frames import Frame, PlainSeries
 from dpaudit.outcomes.representation import AsInASet, InOrder
 from dpaudit.outcomes.scalars import Missing
 
-# Newest pickle protocol that Python 3.8 reads: worker.py may run with this version.
+# Newest pickle protocol that Python 3.8 reads: child_script.py may run with this version.
 _PROTOCOL = 4
 
 
 def pickled(value: Any, what: str) -> bytes:
-    """Return a pickle of `value` that worker.py can read with Python 3.8 or later and any version
-    of NumPy. Raises TargetError if that is impossible; `what` names the value in the message."""
+    """Return a pickle of `value` that child_script.py can read with Python 3.8 or later and any
+    version of NumPy. Raises TargetError if that is impossible; `what` names the value in the
+    message."""
     stream = io.BytesIO()
     try:
         _Pickler(stream, _PROTOCOL).dump(value)
@@ -54,7 +55,8 @@ def pickled(value: Any, what: str) -> bytes:
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
         """Return plain values that stand for an object in the pickle, and from which
-        `worker._Unpickler` makes the object. Return None for an object that is pickled as usual."""
+        `child_script._Unpickler` makes the object. Return None for an object that is pickled as
+        usual."""
         if type(value) is Reference:
             return "import", value.path, value.called
         if type(value) is Inline:
@@ -82,7 +84,7 @@ def parsed(text: bytes) -> Any:
 
 
 def decode(node: Any) -> Any:
-    """Return the outcome that `worker.encode` has converted to `node`, a value of parsed JSON. A
+    """Return the outcome that `child_script.encode` has converted to `node`, a value of JSON. A
     dict whose only key begins with "$" stands for a value that JSON cannot express, such as
     {"$tuple": [1, 2]}."""
     if type(node) is list:

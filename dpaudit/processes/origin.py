@@ -1,6 +1,6 @@
 """Describe exceptions that a mechanism raises: the message, and the line of the user's code.
 `end_if_forked` ends processes that a mechanism has forked and left running. The file must run with
-Python 3.8 and without dpaudit, since worker.py may use another Python interpreter."""
+Python 3.8 and without dpaudit, since child_script.py may use another Python interpreter."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 If a mechanism seeds its noise by the time, the noise then differs between new processes
 (sampling/executors/new_processes.py). All code sees the shifted `time`, but only the user's code
-sees the shifted `datetime`. The file must run with Python 3.8 and without dpaudit, since worker.py
-may use another Python interpreter.
+sees the shifted `datetime`. The file must run with Python 3.8 and without dpaudit, since
+child_script.py may use another Python interpreter.
 """
 
 from __future__ import annotations

@@ -275,8 +275,10 @@ def detectable(certificate: Certificate) -> str:
         distance = detectable_distance(certificate)
         if distance is not None:
             size = numbers.at_most(distance)
-            event = f"With this event, a total variation of {size} or more would be refuted in 9 "
-            event += "of 10 runs"
+            event = (
+                f"A total variation of {size} or more that shows in this event would be refuted "
+            )
+            event += "in 9 of 10 runs"
         if rare is None:
             return f"{event}."
         return f"{event}; so would {output}." if is_rare_caught else f"{event}; {output} would be."

@@ -84,10 +84,11 @@ def _reasons(judgement: Judgement) -> Iterator[str]:
     """Yield sentences on why a mutant has its judgement, and what would change it."""
     point = judgement.point
     if judgement.epsilon_lower and point is not None:
-        bound = at_least(judgement.epsilon_lower, above=point.epsilon)
+        lower, claimed = judgement.epsilon_lower, point.epsilon
+        bound = f"≥ {at_least(lower, above=claimed)}" if lower > claimed else f"> {claimed:.4g}"
         verb = "shows" if judgement.pair is None else "would show, on another pair,"
         delta = f" at δ = {point.delta:.3g}" if point.delta else ""
-        yield f"{judgement.audit} {verb} ε ≥ {bound}{delta}, claimed {point.epsilon:.4g}"
+        yield f"{judgement.audit} {verb} ε {bound}{delta}, claimed {claimed:.4g}"
     elif judgement.audit:
         yield f"{judgement.audit}: {judgement.why}"
     elif judgement.why:

@@ -12,9 +12,11 @@ from dpaudit.wording import counted
 
 def alarm(nights: Nights, first: LikelyFirst) -> str:
     """Return the reason of an alarm, with the likely first night and its commit."""
+    number = counted(nights.since_alarm, "night")
+    since = " since the last alarm" if nights.since_alarm < nights.count else ""
     return (
-        f"alarm after {counted(nights.since_alarm, 'night')}: {_evidence(nights)}; the leak likely "
-        f"began in the night that ended {first.time}, with code {first.code}"
+        f"alarm after {number}{since}: {_evidence(nights)}; the first of them with the leak likely "
+        f"ended {first.time}, with code {first.code}"
     )
 
 
@@ -32,7 +34,11 @@ def rows(nights: Nights) -> list[Item]:
 
 def summary(results: Sequence[AuditResult]) -> list[str]:
     """Return a sentence on the largest evidence of several audits, if they have records."""
-    nights = [(result.nights, result.name) for result in results if result.nights is not None]
+    nights = [
+        (result.nights, result.name)
+        for result in results
+        if result.nights is not None and result.expect != "violation"
+    ]
     if not nights:
         return []
     largest, name = max(nights, key=lambda entry: entry[0].evidence)

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.auditing.option_values import refused
+from dpaudit.auditing.option_parsing import refused
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError

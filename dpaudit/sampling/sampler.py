@@ -218,13 +218,15 @@ class Sampler:
 
     def first(self, chunk: FirstCalls) -> Probe:
         """Call the mechanism twice for each input. Measure the length of the outputs, and the
-        duration of the second calls, since the first may import modules. Raises MechanismError if
-        an output is so long that many outputs of this length could not be kept."""
+        duration of the second calls, since the first may import modules. Raises TargetError if a
+        package is not found, and MechanismError if an output is so long that many outputs of this
+        length could not be kept."""
         pair, rng = self._pairs[chunk.pair], self._reseed_all(chunk).mechanism
         datasets = (pair.d1, pair.d2)
-        longest = max(
-            checked_length(self.mechanism.sample(dataset, 1, rng)[0]) for dataset in datasets
-        )
+        outputs = [self.mechanism.sample(dataset, 1, rng)[0] for dataset in datasets]
+        raised = {output.kind: output for output in outputs if isinstance(output, Raised)}
+        check_found(raised, self._target)
+        longest = max(map(checked_length, outputs))
         start = time.perf_counter()
         for dataset in datasets:
             self.mechanism.sample(dataset, 1, rng)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
-from dpaudit.api import MoreOptions, audit, check_keywords, search
+from dpaudit.api import CommonOptions, MoreOptions, audit, check_keywords, search
 from dpaudit.auditing.options import DefaultSamples
 from dpaudit.certificates.result import AuditResult, Progress, Verdict
 from dpaudit.claims import PrivacyClaim
@@ -20,7 +20,7 @@ from dpaudit.reports.audit_report import is_expected, reason, warnings_of
 from dpaudit.reports.bounds_report import bounds
 from dpaudit.reports.json import entry
 from dpaudit.reports.numbers import unglued
-from dpaudit.same_law import ParityOptions, parity
+from dpaudit.same_law import parity
 from dpaudit.sampling.executors import Workers
 from dpaudit.sampling.executors.new_processes import compared_with
 from dpaudit.testing.session import KeptAudit, PytestRun, current
@@ -51,11 +51,7 @@ NOT_GIVEN = _NotGiven()
 _OF_A_SEARCH = ("space", "inside", "outside", "keep", "form")
 
 
-class AssertionOptions(MoreOptions, total=False):
-    """Keyword arguments of the assertions: numbers of the claim, a search in place of inputs, and
-    the options of `dpaudit.audit`."""
-
-    search: Any
+class _Budget(TypedDict, total=False):
     params: Mapping[str, Any] | None
     samples: int
     time: float | None
@@ -63,6 +59,13 @@ class AssertionOptions(MoreOptions, total=False):
     seed: int
     workers: Workers
     on_progress: Callable[[Progress], None] | None
+
+
+class AssertionOptions(MoreOptions, _Budget, total=False):
+    """Keyword arguments of the assertions: numbers of the claim, a search in place of inputs, and
+    the options of `dpaudit.audit`."""
+
+    search: Any
 
 
 _OF_CLAIMS = ClaimNumbers.__annotations__
@@ -177,17 +180,11 @@ def assert_violates(
     return result
 
 
-class ParityAssertion(ParityOptions, total=False):
+class ParityAssertion(CommonOptions, _Budget, total=False):
     """Keyword arguments of `assert_same_law`, which are those of `dpaudit.parity`."""
 
     tau: float
     python_b: str | None
-    samples: int
-    time: float | None
-    confidence: float
-    seed: int
-    workers: Workers
-    on_progress: Callable[[Progress], None] | None
 
 
 def assert_same_law(

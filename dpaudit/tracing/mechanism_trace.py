@@ -14,7 +14,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from dpaudit.adapters.isolation import Worker
+from dpaudit.adapters.isolation import PythonChild
 from dpaudit.certificates.traced import CUT, INSIDE, Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import MechanismError, TargetError, UsageError
@@ -23,7 +23,7 @@ from dpaudit.import_path import resolve
 from dpaudit.inputs.pairs import describe_pair
 from dpaudit.inputs.records import are_equal
 from dpaudit.inputs.values import resolved
-from dpaudit.processes import worker
+from dpaudit.processes import child_script
 from dpaudit.processes.child import Clock, Ended, TimedOut, countdown
 from dpaudit.processes.exchange import pickled
 from dpaudit.targets.construction import functions
@@ -267,15 +267,15 @@ def _notes(
         yield f"{CUT}: {runs.over}{more}"
 
 
-def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:
+def _excerpts(findings: Sequence[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:
     """Yield excerpts of source files: with lines of findings (titles) and of draws (costs)."""
     marks: dict[tuple[str, int], str] = {}
     for site in sites:
         cost = "cost unknown" if site.cost is None else f"{site.unit} = {number(site.cost)}"
         marks.setdefault(_key(site.line), cost)
         marks.setdefault(_key(site.added), "")
-    for finding in findings:
-        # The line of a finding is marked with the title of the finding instead of its cost.
+    for finding in reversed(findings):
+        # The line of a finding is marked with the title of its first finding instead of its cost.
         # Exception: a finding of the kind "sum" is about the total cost of all lines that draw
         # noise, so it changes no mark.
         if finding.kind != "sum":
@@ -343,7 +343,7 @@ def couple_elsewhere(
         process.kill()
 
 
-class _Tracer(Worker):
+class _Tracer(PythonChild):
     """Sends requests to the script tracer.py, which runs the mechanism in another process, and
     receives the records of the runs."""
 
@@ -395,7 +395,7 @@ class _Tracer(Worker):
         return any(clock() <= 0 for clock in self._clocks)
 
     def _runs(self, name: str, limit: float, **arguments: Any) -> Any:
-        self._layout.counters[0] = worker.NOT_BEGUN
+        self._layout.counters[0] = child_script.NOT_BEGUN
         self._clocks = self.clocks(-1)
         return self.ask(name, countdown(limit), *self._clocks, **arguments)
 

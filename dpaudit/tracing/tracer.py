@@ -2,8 +2,9 @@
 NumPy.
 
 The parent process runs this file as a script and sends requests to it: prepare, begin and couple
-(methods of `Tracing`), and the requests of worker.py that make no draws. This Python need not have
-dpaudit installed, so the package `runs` is imported from its files, under a private module name.
+(methods of `Tracing`), and the requests of child_script.py that make no draws. This Python need
+not have dpaudit installed, so the package `runs` is imported from its files, under a private
+module name.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ _RUNS = "_dpaudit_runs"
 
 
 if __name__ != "__main__":
-    from dpaudit.processes import worker
+    from dpaudit.processes import child_script
 else:  # modules in the folders of dpaudit must not hide modules of the user with equal names
     sys.path[:] = [folder for folder in sys.path if folder != _HERE]
     sys.path.insert(0, os.path.join(_HERE.rpartition(os.sep)[0], "processes"))  # noqa: PTH118
-    import worker  # type: ignore[import-not-found, no-redef]
+    import child_script  # type: ignore[import-not-found, no-redef]
 
-    del sys.path[0], sys.modules["worker"]
+    del sys.path[0], sys.modules["child_script"]
 
 
 _MODULES = ("coupling", "patching", "places", "primitives.user_primitives", "running")
 
 
-class Tracing(worker.Service):
+class Tracing(child_script.Service):
     """Answers the requests of the parent process. A request calls the method of the same name."""
 
     def prepare(self, how: Any, primitives: bytes, follow: list[str], claim: Any) -> Any:
@@ -47,10 +48,10 @@ class Tracing(worker.Service):
         """
         try:
             if _RUNS not in sys.modules:
-                worker.load(_RUNS, os.path.join(_HERE, "runs", "__init__.py"))  # noqa: PTH118
+                child_script.load(_RUNS, os.path.join(_HERE, "runs", "__init__.py"))  # noqa: PTH118
             self._modules = {name: importlib.import_module(_RUNS + "." + name) for name in _MODULES}
         except ImportError as error:
-            raise worker.Refused(
+            raise child_script.Refused(
                 f"a trace needs NumPy, which {sys.executable} cannot import ({error})"
             ) from None
         running, module = self._modules["running"], self._modules["places"]
@@ -76,7 +77,7 @@ class Tracing(worker.Service):
             try:
                 module.check_followed(follow)  # the run may have extended sys.path
             except ValueError as error:
-                raise worker.Refused(str(error)) from None
+                raise child_script.Refused(str(error)) from None
         followed = running.followed_for(self._function, follow, self._maker, self._name)
         self._subject = self._subject._replace(followed=followed)
         return {}
@@ -86,7 +87,7 @@ class Tracing(worker.Service):
         # The functions that yield replacements are called when a run begins; this one is among them
         # only to be called at that time.
         done = self._layout.counters[0]
-        self._layout.counters[0] = 0 if done == worker.NOT_BEGUN else done + 1
+        self._layout.counters[0] = 0 if done == child_script.NOT_BEGUN else done + 1
         return iter(())
 
     def _primitive(self, function: Any) -> Any:
@@ -117,12 +118,12 @@ class Tracing(worker.Service):
 
 
 def _functions(primitives: bytes) -> Any:
-    for primitive in worker.loaded(primitives, "a primitive"):
-        function = worker.resolved(primitive) if isinstance(primitive, str) else primitive
+    for primitive in child_script.loaded(primitives, "a primitive"):
+        function = child_script.resolved(primitive) if isinstance(primitive, str) else primitive
         if not callable(function):
-            raise worker.Refused(f"--primitive {primitive}: must name a function")
+            raise child_script.Refused(f"--primitive {primitive}: must name a function")
         yield function
 
 
 if __name__ == "__main__":
-    worker.main(Tracing)
+    child_script.main(Tracing)

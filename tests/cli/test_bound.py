@@ -76,14 +76,6 @@ def test_guesses(dpaudit: Any, tmp_path: Path, words: list[str], code: int) -> N
     assert dpaudit("report", file, "-q").exit_code == 0
 
 
-def test_guesses_in_a_file(dpaudit: Any, tmp_path: Path) -> None:
-    file = tmp_path / "guesses.csv"
-    file.write_text("included,guess\n" + "1,1\n0,0\n" * 50 + "1,\n" * 20)
-    result = dpaudit("bound", "--guesses", file, "--epsilon", "1")
-    assert result.exit_code == 1
-    assert "100 about 120 canaries, 100 right" in result.stdout
-
-
 @pytest.mark.parametrize(
     ("blank", "delta", "warnings"),
     [("1,\n" * 20, 1e-4, 1), ("1,\n" * 20, 0, 0), ("", 1e-4, 0)],

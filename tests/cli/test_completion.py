@@ -46,14 +46,6 @@ def test_commands_choices_formats_and_relations() -> None:
     assert offered("dpaudit plan x --rar") == ["--rare"]
 
 
-@pytest.mark.parametrize(
-    "line", ["dpaudit run ", "dpaudit init ", "dpaudit report ", "dpaudit run x --report junit:o"]
-)
-def test_files_are_left_to_the_shell(line: str) -> None:
-    done = asked("bash_complete", line)
-    assert done.stdout.startswith("file,")
-
-
 MINE = """
 raise SystemExit("nothing imports this")
 def noisy_count(rows): ...

@@ -79,13 +79,3 @@ def test_an_audit_of_a_file_names_its_keys_and_the_flags_that_were_given(
     (result,) = from_json(Path("r.json").read_text("utf-8"))
     assert result.error_code == code
     assert named in str(result.error)
-
-
-def test_a_check_names_keys_of_the_file(dpaudit: Any) -> None:
-    audits = (f"- {{name: {more[0]}, {NOISY}, {more}}}\n" for more in ("call: f", "attacks: [f]"))
-    Path("b.yaml").write_text(f"version: 1\naudits:\n{''.join(audits)}")
-    result = dpaudit("check", "b.yaml", "--debug")
-    assert result.exit_code == 2
-    assert "error[name-not-found]: b.yaml:3: " in result.stderr
-    assert "leave out call\n" in result.stderr
-    assert "error[attack-not-found]: b.yaml:4: attacks: 'f'" in result.stderr

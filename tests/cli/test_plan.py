@@ -196,17 +196,3 @@ def test_the_audit_that_is_planned_passes_what_it_requires(dpaudit: Any) -> None
     assert run[-2:] == ["--require-power", "1.2"]
     assert dpaudit(*run).exit_code == 0
     assert dpaudit(*run[:-3], str(int(run[-3]) // 4), *run[-2:]).exit_code == 4
-
-
-def test_rare_outputs_are_planned_next_to_a_leak(dpaudit: Any) -> None:
-    result = dpaudit(*ASKED, "--rare", "2e-3")
-    assert (result.exit_code, result.stderr) == (0, "")
-    run = run_of(result.stdout)
-    samples = int(run[-5])
-    assert run[-6:] == [
-        *("--samples", str(samples), "--require-power", "1.2", "--require-rare", "0.002")
-    ]
-    assert dpaudit(*run).exit_code == 0
-    assert dpaudit(*run[:-5], str(samples // 2), *run[-4:]).exit_code == 4
-    assert int(dpaudit(*ASKED, "--rare", "2e-3", "-q").stdout) == samples
-    assert int(dpaudit(*ASKED, "--rare", "2e-3", "--power", "0.5", "-q").stdout) < samples

@@ -11,7 +11,6 @@ import pytest
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
-from dpaudit.cli import streams
 from dpaudit.cli.progress import make_display, status
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget
@@ -48,18 +47,6 @@ def test_a_moment_in_words() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"wealth": 500.0}, "refuted"),
-        ({"wealth": 499.9}, "evidence 490, refuted at 500"),
-        ({"remaining": 200.0}, "3 min 20 s left"),
-    ],
-)
-def test_moments_of_all_kinds(changes: dict[str, Any], words: str) -> None:
-    assert words in status(replace(MOMENT, **changes), SPEC)
-
-
 def test_a_budget_that_is_not_planned_yet_is_left_out() -> None:
     unplanned = replace(MOMENT, draws=100, budget=0, rate=14.0, remaining=64.0)
     text = status(unplanned, replace(SPEC, time=5.0))
@@ -83,22 +70,6 @@ def test_logs_get_one_line_after_five_seconds(
     display.close()
     lines = stream.getvalue().splitlines()
     assert lines == [f"laplace (2 of 5): {status(MOMENT, SPEC)}"]
-
-
-def test_a_pipe_that_may_end_on_the_terminal_gets_no_bar(
-    clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(streams, "is_piped", True)
-    display = make_display(SPEC, "laplace", quiet=False)
-    for second in range(13):
-        clock.append(float(second))
-        display.update(MOMENT)
-    display.close()
-    words = stream.getvalue().split()
-    assert words == f"laplace: {status(MOMENT, SPEC)}".split()
 
 
 def test_a_terminal_gets_a_live_picture_that_fits(

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from dpaudit.cli.init import FILES
 from dpaudit.config.project import SETTINGS
-from tests.documents import ROOT, blocks
+from tests.documents import ROOT
 
 MECHANISM = "def noisy(x, size, rng): return x + rng.laplace(size=size)\n"
 BATCH = """version: 1
@@ -129,9 +128,3 @@ def test_the_defaults_of_the_pages_are_those_of_the_code() -> None:
     page = (ROOT / "docs/configuration.md").read_text("utf-8")
     table = page.partition("## Defaults of a project")[2].partition("\n## ")[0]
     assert [key for key in SETTINGS if f"`{key}`" not in table] == []
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
-def test_no_page_for_newcomers_writes_a_file_that_init_writes(page: str) -> None:
-    written = {block.file for block in blocks(ROOT / page)}
-    assert written & {str(one) for one in FILES} == set()

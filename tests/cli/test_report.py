@@ -144,6 +144,8 @@ def test_files_that_are_not_ours_exit_2(refused: Any, tmp_path: Path) -> None:
     for text, code in texts.items():
         path.write_text(text)
         assert refused("report", path)[0] == code, text
+    path.write_bytes(b"\xff\xfe")
+    assert refused("report", path)[0] == "file-malformed"
 
 
 def test_beliefs_that_cannot_be_rechecked_are_damage_not_a_bug(
@@ -159,8 +161,15 @@ def test_beliefs_that_cannot_be_rechecked_are_damage_not_a_bug(
     assert "Traceback" in dpaudit("report", file, "--debug").stderr
 
 
-def test_an_audit_that_was_taken_out_exits_3(dpaudit: Any, rechecked: Any, file: Path) -> None:
+def test_an_audit_that_was_changed_or_taken_out_exits_3(
+    dpaudit: Any, rechecked: Any, file: Path
+) -> None:
     document = json.loads(file.read_text("utf-8"))
+    document["audits"][1]["seconds"] += 1
+    file.write_text(json.dumps(document))
+    result = dpaudit("report", file)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.code == "results-contradictory"
     del document["audits"][1]
     file.write_text(json.dumps(document))
     result = dpaudit("report", file)
@@ -169,15 +178,6 @@ def test_an_audit_that_was_taken_out_exits_3(dpaudit: Any, rechecked: Any, file:
     del document["count"]
     file.write_text(json.dumps(document))
     assert dpaudit("report", file).code == "results-contradictory"
-
-
-def test_an_audit_that_was_changed_exits_3(dpaudit: Any, rechecked: Any, file: Path) -> None:
-    document = json.loads(file.read_text("utf-8"))
-    document["audits"][1]["seconds"] += 1
-    file.write_text(json.dumps(document))
-    result = dpaudit("report", file)
-    assert (result.exit_code, result.stdout) == (3, "")
-    assert result.code == "results-contradictory"
 
 
 RUN = ("mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")

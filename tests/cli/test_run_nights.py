@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from dpaudit.nights import record
 
@@ -26,6 +25,7 @@ NIGHT = ("run", "mine.py:count", "--d1", "0", "--d2", "1", "--epsilon", "1", "--
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw the seeds 1, 2, 3 and so on in place of seeds from the system."""
     (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "damaged.json").write_text("no night\n")
     monkeypatch.chdir(tmp_path)
     seeds = iter(range(1, 100))
     monkeypatch.setattr("dpaudit.nights.record.secrets.randbits", lambda bits: next(seeds))
@@ -33,8 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def night(dpaudit: Invoke, *more: str, evidence: str = "evidence.json") -> Any:
     """Run a night, and return its exit code and its result."""
-    done = dpaudit(*NIGHT, "--evidence", evidence, "--json", "results.json", *more)
-    return done.exit_code, json.loads(Path("results.json").read_text())["audits"][0]
+    run = dpaudit(*NIGHT, "--evidence", evidence, "--json", "results.json", *more)
+    return run.exit_code, json.loads(Path("results.json").read_text())["audits"][0]
 
 
 def test_each_night_adds_a_line_and_its_evidence(dpaudit: Invoke) -> None:
@@ -48,39 +48,22 @@ def test_each_night_adds_a_line_and_its_evidence(dpaudit: Invoke) -> None:
     assert second["verdict"] == "NO VIOLATION FOUND"
 
 
-def test_an_alarm_fails_the_run_and_the_evidence_begins_again(dpaudit: Invoke) -> None:
-    # Without a leak, the mean of the evidence after n nights is up to n.
-    results = [night(dpaudit, "--alarm", "0.9")]
-    while results[-1][0] == 0 and len(results) < 20:
-        results.append(night(dpaudit, "--alarm", "0.9"))
-    code, alarmed = results[-1]
-    lines = record.read(Path("evidence.json"))
-    assert (code, alarmed["verdict"]) == (1, "VIOLATION")
-    assert alarmed["nights"]["evidence"] >= 1 / 0.9
-    assert alarmed["nights"]["first"]["time"] in {line.time for line in lines}
-    assert [line.alarm for line in lines] == [False] * (len(lines) - 1) + [True]
-    assert night(dpaudit, "--alarm", "0.9")[1]["nights"]["since_alarm"] == 1
-
-
-def test_a_function_of_that_name_in_another_file_has_a_record_of_its_own(dpaudit: Invoke) -> None:
-    night(dpaudit)
-    Path("other.py").write_text(MINE)
-    words = ("run", "other.py:count", *NIGHT[2:])
-    dpaudit(*words, "--evidence", "evidence.json", "--json", "results.json")
-    assert json.loads(Path("results.json").read_text())["audits"][0]["nights"]["count"] == 1
-
-
-def test_every_format_reports_an_alarm(dpaudit: Invoke) -> None:
+def test_an_alarm_fails_the_run_is_reported_and_the_evidence_begins_again(dpaudit: Invoke) -> None:
     formats = ("html", "markdown", "junit", "sarif", "github")
     reports = [word for name in formats for word in ("--report", f"{name}:{name}")]
+    # Without a leak, the mean of the evidence after n nights is up to n.
     for _ in range(20):
-        done = dpaudit(*NIGHT, "--evidence", "evidence.json", "--alarm", "0.9", *reports)
-        if done.exit_code == 1:
+        code, result = night(dpaudit, "--alarm", "0.9", *reports)
+        if code:
             break
-    line = record.read(Path("evidence.json"))[-1]
-    assert line.alarm
-    for text in (done.stdout, *(Path(name).read_text() for name in formats)):
-        assert line.code in text
+    lines = record.read(Path("evidence.json"))
+    assert (code, result["verdict"]) == (1, "VIOLATION")
+    assert result["nights"]["evidence"] >= 1 / 0.9
+    assert result["nights"]["first"]["time"] in {line.time for line in lines}
+    assert [line.alarm for line in lines] == [False] * (len(lines) - 1) + [True]
+    for name in formats:
+        assert lines[-1].code in Path(name).read_text()
+    assert night(dpaudit, "--alarm", "0.9")[1]["nights"]["since_alarm"] == 1
 
 
 def test_the_printed_command_repeats_the_draws_of_a_night(dpaudit: Invoke) -> None:
@@ -94,29 +77,6 @@ def test_the_printed_command_repeats_the_draws_of_a_night(dpaudit: Invoke) -> No
     assert len(record.read(Path("evidence.json"))) == 1
 
 
-def test_each_audit_of_a_file_has_a_record_of_its_own(dpaudit: Invoke) -> None:
-    audits = [
-        {"name": name, "mechanism": "mine.py:count", "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
-        for name in ("one", "two")
-    ]
-    Path("a.yaml").write_text(yaml.safe_dump({"version": 1, "audits": audits}))
-    words = ("run", "a.yaml", "--samples", "400", "--evidence", "e.json", "--allow-underpowered")
-    nights = [dpaudit(*words) for _ in range(2)]
-    assert [done.exit_code for done in nights] == [0, 0]
-    assert "10,000" in nights[1].stdout
-    lines = record.read(Path("e.json"))
-    assert [line.audit for line in lines] == ["one", "two"] * 2
-    assert len({line.seed for line in lines}) == 4
-
-
-def test_a_damaged_file_is_refused_before_the_first_draw(
-    refused: Callable[..., tuple[str | None, str]], dpaudit: Invoke, asked: list[Any]
-) -> None:
-    Path("e.json").write_text("no night\n")
-    assert refused(*NIGHT, "--evidence", "e.json")[0] == "evidence-damaged"
-    assert asked == []
-
-
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -124,6 +84,7 @@ def test_a_damaged_file_is_refused_before_the_first_draw(
         (("--evidence", "e.json", "--stop", "bets"), "options-conflict"),
         (("--evidence", "e.json", "--certification-seed", "3"), "options-conflict"),
         (("--evidence", "e.json", "--journal", "j"), "options-conflict"),
+        (("--evidence", "damaged.json"), "evidence-damaged"),
         (("--evidence", "absent/e.json"), "cannot-write"),
         (("--evidence", "-"), "option-invalid"),
         (("--evidence", "e.json", "--json", "./e.json"), "options-conflict"),
@@ -131,7 +92,11 @@ def test_a_damaged_file_is_refused_before_the_first_draw(
         (("--alarm", "0.1"), "option-missing"),
     ],
 )
-def test_wrong_options_are_refused(
-    refused: Callable[..., tuple[str | None, str]], words: tuple[str, ...], code: str
+def test_wrong_options_are_refused_before_the_first_draw(
+    refused: Callable[..., tuple[str | None, str]],
+    asked: list[Any],
+    words: tuple[str, ...],
+    code: str,
 ) -> None:
     assert refused(*NIGHT, *words)[0] == code
+    assert asked == []

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dpaudit.tracing.findings.detectors import FOR_PAIR
-from tests.programs import DPAUDIT
 
 MECHANISMS = """
 import functools
@@ -22,10 +19,6 @@ def half(rows, rng, scale=0.5):
 
 def bare(rows):
     return len(rows)
-
-def chatty(rows, size, rng):
-    print("chatter")
-    return len(rows) + rng.laplace(scale=0.5, size=size)
 
 @functools.cache
 def noise_of(key):
@@ -120,13 +113,6 @@ def test_wrong_input_is_exit_code_2(dpaudit: Any) -> None:
         assert "Traceback" not in result.stderr
 
 
-def test_in_a_process_of_its_own_chatter_stays_away_from_standard_output(folder: Path) -> None:
-    words = [DPAUDIT, "trace", "m.py:chatty", *PAIR, "--epsilon", "1", "--json", "-"]
-    ended = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1
-    assert json.loads(ended.stdout)["findings"]  # and nothing beside the JSON
-
-
 @pytest.mark.usefixtures("traces")
 def test_a_run_names_the_cause_unless_it_is_left_out(dpaudit: Any, folder: Path) -> None:
     words = ["run", "m.py:half", *PAIR, "--epsilon", "1", "--json", "r.json"]
@@ -138,19 +124,6 @@ def test_a_run_names_the_cause_unless_it_is_left_out(dpaudit: Any, folder: Path)
     assert json.loads((folder / "r.json").read_text())["audits"][0]["trace"]["runs"] == 6
     assert "cause" not in dpaudit(*words, "--no-trace").stdout
     assert json.loads((folder / "r.json").read_text())["audits"][0]["trace"] is None
-
-
-@pytest.mark.usefixtures("traces")
-def test_files_leave_traces_out_by_a_key(dpaudit: Any, folder: Path) -> None:
-    (folder / "a.yaml").write_text(
-        "version: 1\naudits:\n"
-        "  - {mechanism: 'm.py:half', d1: [1, 2], d2: [1], claim: {epsilon: 1}, no_trace: true}\n"
-        "  - {mechanism: 'm.py:chatty', d1: [1, 2], d2: [1], claim: {epsilon: 1}}\n"
-    )
-    assert dpaudit("run", "a.yaml", "--json", "r.json").exit_code == 1
-    audits = json.loads((folder / "r.json").read_text())["audits"]
-    assert [one["trace"] is None for one in audits] == [True, False]
-    assert os.environ.get("DPAUDIT_WORKER") is None
 
 
 @pytest.mark.parametrize("loop", ["time.sleep(0.05)", "pass"])

@@ -158,28 +158,6 @@ def test_each_mistake_is_named_on_the_command_line(dpaudit: Any) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-SEARCHED = "mechanism: m.py:total, search: {space: list of number}, adjacency: add-remove"
-
-
-@pytest.mark.parametrize(
-    "audit",
-    [
-        SEARCHED,
-        f"{SEARCHED}, claim: {{epsilon: 1}}, smaples: 5",
-        f"{SEARCHED}, claim: {{epsilon: 1}}, d1: [1]",
-        f"{SEARCHED}, claim: {{epsilon: 1}}, pairs: [{{d1: [], d2: [1]}}]",
-        f"{SEARCHED}, claim: {{epsilon: 1, group: 2}}",
-        f"{SEARCHED}, claim: {{epsilon: 1}}".replace(", adjacency: add-remove", ""),
-        f"{SEARCHED}, claim: {{epsilon: 1}}".replace("mechanism: m.py:total, ", ""),
-    ],
-)
-def test_one_mistake_in_a_search_is_one_problem(dpaudit: Any, audit: str) -> None:
-    Path("a.yaml").write_text(f"version: 1\naudits:\n- {{{audit}}}\n")
-    result = dpaudit("check", "a.yaml")
-    assert result.exit_code == 2
-    assert result.output.count("error: ") == 1, result.output
-
-
 @pytest.mark.parametrize("command", ["run", "check"])
 def test_each_mistake_is_named_in_a_file(dpaudit: Any, command: str) -> None:
     wrong = []
@@ -190,17 +168,3 @@ def test_each_mistake_is_named_in_a_file(dpaudit: Any, command: str) -> None:
         if result.exit_code != 2 or named not in said or "Traceback" in said:
             wrong.append(f"{audit}\n    {result.exit_code}: {said[:200]}")
     assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "run m.py:noisy --d1 0 --d2 0 --epsilon 50 --samples 300 -q",
-        "run m.py:noisy --d1 0 --d2 1 --epsilon 50 --samples 300 -q",
-    ],
-)
-def test_a_quiet_run_says_once_that_it_is_underpowered(dpaudit: Any, words: str) -> None:
-    result = dpaudit(*words.split())
-    assert result.exit_code == 4
-    assert result.output.count("under-powered") == 1
-    assert result.stderr == ""

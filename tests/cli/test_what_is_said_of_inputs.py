@@ -88,17 +88,6 @@ def test_several_records_more_are_a_warning(dpaudit: Any, folder: Path) -> None:
         shown(dpaudit, *pair(*several, "--strict", *more))
 
 
-def test_the_advice_about_groups_can_be_taken(dpaudit: Any) -> None:
-    more = ("--group", "2", "--adjacency", "add-remove")
-    assert "adjacency add-remove" in shown(dpaudit, *pair("[1, 2]", "[1, 3]", *more))
-    result = dpaudit("run", *pair("[1, 2]", "[1, 3]", "--adjacency", "add-remove"))
-    assert (result.exit_code, result.code) == (2, "pair-not-neighbours")
-    assert "--group 2 (claim: {group: 2})" in result.stderr
-    result = dpaudit("run", *pair("[1, 2]", "[3, 4]", *more))
-    assert (result.exit_code, result.code) == (2, "pair-not-neighbours")
-    assert " at most 2 rows " in result.stderr
-
-
 @pytest.mark.usefixtures("traces")
 def test_the_first_exception_of_a_kind_is_shown(dpaudit: Any, folder: Path) -> None:
     words = ("m.py:sometimes", "--d1", "0", "--d2", "1", "--epsilon", "0.1", "--json", "r.json")

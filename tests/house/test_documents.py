@@ -21,12 +21,6 @@ def test_a_page_for_users_of_the_package_needs_no_clone(name: str) -> None:
     assert not [block.text for block in there if "mechanisms." in block.text]
 
 
-def test_readme_has_blocks() -> None:
-    kinds = [block.kind for block in blocks(ROOT / "README.md")]
-    assert "console" in kinds
-    assert "python" in kinds
-
-
 def test_every_page_is_listed_once() -> None:
     docs = ROOT / "docs"
     listed = re.findall(

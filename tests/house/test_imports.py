@@ -43,7 +43,7 @@ def test_importing_has_no_side_effect(tmp_path: Path) -> None:
     [
         # What a worker imports it imports once for every worker.
         (
-            "dpaudit.sampling.executors.local_processes, dpaudit.attacks.single_columns, "
+            "dpaudit.sampling.executors.worker_processes, dpaudit.attacks.single_columns, "
             "dpaudit.attacks.user_attacks",
             "scipy click yaml pandas dpaudit.auditing",
         ),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from dpaudit.api import MoreOptions, audit
-from dpaudit.auditing.option_values import Option, Section
+from dpaudit.auditing.option_parsing import Option, Section
 from dpaudit.auditing.options import OPTIONS
 from tests import generated
 

@@ -44,12 +44,3 @@ def test_each_says_whether_it_is_correct_and_for_which_neighbours(module: str) -
         assert doc.startswith(f"{LISTED[path]}: "), path
         assert says or "adjacency:" in doc.lower(), path
         assert ("Harmless:" in doc) == (LISTED[path] == "Broken"), path
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_all_are_called_in_the_same_way(module: str) -> None:
-    for path, mechanism in _mechanisms(module).items():
-        first, *rest = inspect.signature(mechanism).parameters.values()
-        assert first.name == "dataset", path
-        assert rest[0].name == "epsilon", path
-        assert rest[-1].name == "rng", path

@@ -27,18 +27,11 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 # Absolute paths of the machine that something was written on; such names within a path are fine.
 SOMEBODYS_FOLDER = re.compile(r"(?<![\w.~)}/])/(?:work|tmp|home|root|Users|mnt)/")
 
-UNMERGED = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
-
 
 def test_no_file_names_a_folder_of_somebodys_machine() -> None:
     assert SOMEBODYS_FOLDER.search(f"see /{'tmp'}/notes.md")
     found = [path for path in TEXTS if SOMEBODYS_FOLDER.search(path.read_text(encoding="utf-8"))]
     assert not found
-
-
-def test_no_merge_was_left_unfinished() -> None:
-    assert UNMERGED.search(f"a\n{'<' * 7} HEAD\nb\n{'=' * 7}\n")
-    assert [path for path in TEXTS if UNMERGED.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_no_file_has_a_blank_in_its_name() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import tomllib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -47,8 +46,3 @@ def _public_functions(module: str) -> list[Callable[..., Any]]:
 def _takes_a_dataset(function: Callable[..., Any]) -> bool:
     """Post-processing takes an output, and has no truth by itself."""
     return next(iter(inspect.signature(function).parameters), None) == "dataset"
-
-
-def test_the_wheel_leaves_the_specimens_out() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["dpaudit"]

@@ -6,7 +6,7 @@ key of the chunk. The options `executor` and `workers` decide which pool `drawin
 - `InProcess` (in_process.py) draws in this process, and moves to worker processes in a long audit.
 - `Pool` (pools.py) sends bundles to an executor of the user, and `DaskPool` (cluster.py) to a Dask
   cluster.
-- `ProcessPool` (local_processes.py) is a `Pool` with worker processes of its own on this machine.
+- `ProcessPool` (worker_processes.py) is a `Pool` with worker processes of its own on this machine.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPoo
 
 def _other_processes(executor: Executor | str | None, setup: Setup) -> WorkerPool:
     if executor in (None, "processes"):
-        from dpaudit.sampling.executors.local_processes import ProcessPool
+        from dpaudit.sampling.executors.worker_processes import ProcessPool
 
         return ProcessPool(setup, setup.workers)
     if isinstance(executor, str):

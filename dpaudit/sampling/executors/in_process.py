@@ -37,7 +37,7 @@ from dpaudit.sampling.state import Written, changed, kept_state
 from dpaudit.wording import ONE_PROCESS
 
 if TYPE_CHECKING:  # most audits start no process
-    from dpaudit.sampling.executors.local_processes import ProcessPool
+    from dpaudit.sampling.executors.worker_processes import ProcessPool
 
 # An audit moves only if it has drawn for at least this many seconds, in which it may find a
 # violation.
@@ -156,7 +156,7 @@ class InProcess(WorkerPool):
         """Start worker processes, and return the keys of the test draws of each process."""
         from concurrent.futures import BrokenExecutor
 
-        from dpaudit.sampling.executors.local_processes import ProcessPool
+        from dpaudit.sampling.executors.worker_processes import ProcessPool
 
         try:
             self._pool = ProcessPool(self._setup, workers)

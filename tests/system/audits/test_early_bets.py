@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import ApproximateDP, AuditResult, PureDP, RenyiDP, Verdict, audit
+from dpaudit import AuditResult, PureDP, RenyiDP, Verdict, audit
 from dpaudit.auditing.recheck import recheck
 from dpaudit.certificates.evidence import DrawLimits
 from dpaudit.reports.json import document, entry, read_document
@@ -18,14 +18,6 @@ from tests.specs import replace
 def mean(data: list[float], rng: np.random.Generator) -> float:
     """Is not private: the scale of the noise depends on the number of records."""
     return sum(data) / len(data) + float(rng.laplace(scale=20 / len(data)))
-
-
-def label(data: list[float], rng: np.random.Generator) -> str:
-    return "abc"[int(rng.integers(3 if data else 2))]
-
-
-def vector(data: list[float], rng: np.random.Generator) -> Any:
-    return rng.normal(len(data) * np.ones(12), 1.5)
 
 
 def leaks(mechanism: Any = mean, seed: int = 0, **options: Any) -> AuditResult:
@@ -97,25 +89,6 @@ def test_a_forged_mode_is_noticed(refuted: AuditResult) -> None:
         replace(refuted.certificates[0], limits=DrawLimits(ends_by_bets=False))
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "claim"),
-    [
-        (mean, ApproximateDP(0.1, 1e-5)),
-        (label, PureDP(0.05)),
-        (vector, ApproximateDP(0.5, 1e-5)),
-    ],
-)
-def test_refutes_any_kind_of_output_and_claim(mechanism: Any, claim: Any) -> None:
-    d1: list[float] = []
-    result = audit(
-        mechanism, d1 if mechanism is not mean else [0.0], [0.0, 1.0], claim,
-        samples=20_000, confidence=0.95, stop="bets",
-    )  # fmt: skip
-    assert result.verdict is Verdict.VIOLATION
-    assert result.certificates[0].ended_by_bets
-    assert recheck(result) == []
-
-
 def test_without_a_refutation_the_exact_test_has_a_tenth() -> None:
     result = leaks(claim=PureDP(3.0), samples=600)
     one = result.certificates[0]
@@ -126,8 +99,9 @@ def test_without_a_refutation_the_exact_test_has_a_tenth() -> None:
 
 
 def test_bets_are_the_same_for_workers() -> None:
-    whole = leaks(seed=1, claim=PureDP(0.5), samples=200)
-    shared = leaks(seed=1, claim=PureDP(0.5), samples=200, workers=2)
+    whole, shared = (
+        leaks(seed=1, claim=PureDP(0.5), samples=200, **options) for options in ({}, {"workers": 2})
+    )
     assert shared.certificates[0].evidence.blocks == whole.certificates[0].evidence.blocks
     assert shared.certificates[0].evidence.rounds == whole.certificates[0].evidence.rounds
 

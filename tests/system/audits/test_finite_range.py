@@ -162,18 +162,3 @@ def test_what_is_alike_but_differs_is_not_twice() -> None:
 def test_a_range_of_one_is_none() -> None:
     error = refusal(audit, range=[0])
     assert (error.code, "range=[0]" in str(error)) == ("option-invalid", True)
-
-
-def test_outcomes_of_any_shape_beside_a_failure() -> None:
-    def draw(dataset: int, rng: np.random.Generator) -> Any:
-        kind = rng.integers(0, 4)
-        if kind == 0:
-            raise KeyError("one in four")
-        return ((0, 1), {"a": dataset}, {"a": 1 - dataset})[kind - 1]
-
-    outputs = [[0, 1], {"a": 0}, {"a": 1}, "KeyError"]
-    result = audit(draw, range=outputs)
-    interval = result.certificates[0].interval
-    assert interval is not None
-    assert len(declared_of(result)) == 4
-    assert interval.lower <= 0.0 < interval.upper < math.inf

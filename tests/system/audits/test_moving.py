@@ -25,7 +25,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.processes import cores
-from dpaudit.sampling.executors import in_process, local_processes, pools
+from dpaudit.sampling.executors import in_process, pools, worker_processes
 from dpaudit.sampling.executors.in_process import InProcess
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
 from tests.result_files import to_json
@@ -48,7 +48,7 @@ SAMPLES, FEW = 40_000, 1_000
 
 UNGUARDED = """
 from dpaudit.processes import cores
-from dpaudit.sampling.executors import in_process, local_processes, pools
+from dpaudit.sampling.executors import in_process, worker_processes, pools
 import dpaudit
 
 in_process.WORTHWHILE_SECONDS = in_process._FIRST_SECONDS = 0.0
@@ -130,7 +130,7 @@ class Here(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        pools.forget(local_processes._recipe.run)
+        pools.forget(worker_processes._recipe.run)
 
 
 @pytest.fixture
@@ -138,12 +138,12 @@ def workers_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workers be this process, in tests that are not about processes."""
 
     def executor(recipe: Any, workers: int, folder: str) -> Any:
-        monkeypatch.setattr(local_processes, "_recipe", recipe, raising=False)
-        monkeypatch.setattr(local_processes, "_folder", folder, raising=False)
-        monkeypatch.setattr(local_processes, "_barrier", threading.Barrier(1), raising=False)
+        monkeypatch.setattr(worker_processes, "_recipe", recipe, raising=False)
+        monkeypatch.setattr(worker_processes, "_folder", folder, raising=False)
+        monkeypatch.setattr(worker_processes, "_barrier", threading.Barrier(1), raising=False)
         return SimpleNamespace(kill=lambda: None), Here()
 
-    monkeypatch.setattr(local_processes, "_executor", executor)
+    monkeypatch.setattr(worker_processes, "_executor", executor)
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*args: Any) -> Any:
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr(local_processes, "_executor", started)
+    monkeypatch.setattr(worker_processes, "_executor", started)
 
 
 # Chunks: 2 before all others, 9 to learn from, 40 to count and learn from, 12 to certify.
@@ -201,37 +201,12 @@ def test_the_default_number_follows_from_the_speed_of_all_processes(
     assert result.certificates[0].evidence.budget == samples
 
 
-@pytest.mark.usefixtures("eager")
-def test_each_worker_has_its_own_process_of_an_isolated_mechanism() -> None:
-    target = IsolatedTarget(target=CallableTarget(function=single))
-    spec = spec_of(single, target=target, samples=500)
-    alone, moved = (run_audit(replace(spec, workers=workers)) for workers in (1, "auto"))
-    assert moved.workers == 2
-    assert as_text(moved) == as_text(alone)
-
-
 @pytest.mark.usefixtures("two_cores", "no_processes")
 @pytest.mark.parametrize("more", [{}, {"time": 0.3}, {"stop": "never"}])
 def test_a_short_audit_starts_no_processes(more: dict[str, Any]) -> None:
     result = run_audit(spec_of(batch, samples=FEW, **more))
     assert result.error is None
     assert (result.workers, result.notes) == (1, ())
-
-
-def test_a_short_audit_imports_nothing_for_it() -> None:
-    code = (
-        "import sys; from dpaudit.cli.main import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print([one for one in sys.modules if one.startswith('multiprocessing')"
-        " or one == 'concurrent.futures.process'])"
-    )
-    words = ["run", "mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1"]
-    words += ["--samples", "500"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], text=True, capture_output=True, timeout=60, check=True
-    )
-    assert done.stdout.endswith("\n[]\n")
 
 
 @pytest.mark.usefixtures("eager", "no_processes")
@@ -252,6 +227,30 @@ def test_a_mechanism_that_cannot_be_sent_is_drawn_here_with_a_note() -> None:
     assert note.startswith("only one process ")
     assert "pickle" in note
     assert result.warnings == ()
+
+
+def fit_product(selection: Any) -> Any:
+    """Return a score that cannot be pickled."""
+    return lambda outcomes: outcomes.columns[0].numbers * outcomes.columns[1].numbers
+
+
+@pytest.mark.usefixtures("eager", "workers_here")
+def test_a_score_that_cannot_be_sent_stays_here() -> None:
+    target = ImportedTarget(path="benchmarks.whole_audits:signs")
+    spec = spec_of(batch, target=target, attacks=(fit_product,), samples=2_000)
+    result = run_audit(spec)
+    assert result.error is None
+    assert "fit_product" in " ".join(result.notes)
+    assert as_text(replace(result, notes=())) == as_text(run_audit(replace(spec, workers=1)))
+
+
+@pytest.mark.usefixtures("eager")
+def test_each_worker_has_its_own_process_of_an_isolated_mechanism() -> None:
+    target = IsolatedTarget(target=CallableTarget(function=single))
+    spec = spec_of(single, target=target, samples=500)
+    alone, moved = (run_audit(replace(spec, workers=workers)) for workers in (1, "auto"))
+    assert moved.workers == 2
+    assert as_text(moved) == as_text(alone)
 
 
 @pytest.mark.usefixtures("eager")
@@ -281,7 +280,7 @@ def test_an_audit_goes_on_where_no_process_can_be_started(monkeypatch: pytest.Mo
     def refused(*args: Any) -> Any:
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(local_processes, "_executor", refused)
+    monkeypatch.setattr(worker_processes, "_executor", refused)
     (note,) = run_audit(spec_of(batch, samples=FEW)).notes
     assert note.endswith("[Errno 38] Function not implemented")
 
@@ -307,21 +306,6 @@ def test_a_script_that_other_processes_run_first_does_not_audit_again(tmp_path: 
     # The first audit has a note; the one in the child wants no workers.
     assert done.stdout.count("only one process ") == 1
     assert done.stderr == ""
-
-
-class Nearness:
-    """An attack whose score cannot be pickled."""
-
-    def fit(self, selection: Any) -> Any:
-        return lambda outcomes: -outcomes.columns[0].numbers
-
-
-@pytest.mark.usefixtures("eager", "workers_here")
-def test_a_score_that_cannot_be_sent_stays_here() -> None:
-    spec = spec_of(batch, attacks=(Nearness,), samples=FEW)
-    result = run_audit(spec)
-    assert result.error is None
-    assert as_text(replace(result, notes=())) == as_text(run_audit(replace(spec, workers=1)))
 
 
 @pytest.mark.usefixtures("eager", "workers_here")
@@ -356,14 +340,6 @@ def test_a_violation_is_doubted_where_others_drew_otherwise(
     other = run_audit(spec_of(other_elsewhere, samples=2_000))
     assert (other.workers, other.verdict) == (1, Verdict.NO_VIOLATION_FOUND)
     assert other.certificates[0].warnings == ()
-
-
-@pytest.mark.usefixtures("eager", "workers_here")
-def test_a_violation_is_compared_where_others_drew(new_processes: None) -> None:
-    (certificate,) = run_audit(spec_of(batch, 0.3)).certificates
-    assert certificate.refuted
-    assert certificate.redrawn is not None
-    assert certificate.redrawn.processes == 8
 
 
 def cut_after(blocks: int, spec: AuditSpec) -> AuditResult:

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import beta, binom
 
 import dpaudit
-from dpaudit import ApproximateDP, AuditResult, PureDP, Verdict
+from dpaudit import AuditResult, PureDP
 from dpaudit.auditing.recheck import recheck
 from dpaudit.certificates.certificate import Certificate, FixedTest
 from dpaudit.certificates.certify import certify
@@ -29,7 +29,6 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import Tally
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from tests.forging import with_certificates
-from tests.result_files import from_json, to_json
 from tests.specs import replace
 
 PURE = PureDP(1.0)
@@ -128,19 +127,6 @@ def test_the_rule_with_the_best_bound_is_shown() -> None:
     assert [test.rule.kind for test in one.others] == ["main", "other"]
 
 
-def test_rules_that_are_the_same_event_are_all_tested() -> None:
-    """The main rule then has the most of the error probability, and the best bound."""
-    result = audited(constant)
-    one = only(result)
-    assert result.verdict is Verdict.VIOLATION
-    assert [test.rule.kind for test in one.rules] == ["main", "rare", "other"]
-    assert len({(test.correct, test.wrong, test.p_value) for test in one.rules}) == 1
-    bounds = [test.epsilon_lower for test in one.rules]
-    assert bounds == sorted(bounds, reverse=True)
-    assert one.fixed.rule.kind == "main"
-    assert recheck(result) == []
-
-
 def test_a_confirmation_tests_one_rule_with_all_of_its_share() -> None:
     result = audited(stop="auto")
     one = only(result)
@@ -151,18 +137,6 @@ def test_a_confirmation_tests_one_rule_with_all_of_its_share() -> None:
     assert test.epsilon_lower == pytest.approx(bound_of(*counted(one, test), test.alpha), abs=1e-6)
     assert one.detectable_rare is None
     assert recheck(result) == []
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "stop", "claim"),
-    [(noisy, "never", PURE), (noisy, "auto", PURE), (constant, "never", ApproximateDP(1.0, 1e-4))],
-)
-def test_a_file_keeps_the_portfolio(mechanism: Any, claim: Any, stop: str) -> None:
-    result = audited(mechanism, stop, claim)
-    (again,) = from_json(to_json([result]))
-    assert again.certificates[0].rules == only(result).rules
-    assert again.certificates[0].fixed == only(result).fixed
-    assert recheck(again) == []
 
 
 def with_test(one: Certificate, kind: str, **changes: Any) -> Certificate:
@@ -289,18 +263,6 @@ def test_random_portfolios_follow_from_their_tallies(seed: int) -> None:
     assert found.epsilon_lower == pytest.approx(max(bounds), abs=1e-6)
     assert found.refuted is (min(p_values) <= 0.05)
     assert len(found.others) == 2
-
-
-def test_a_rule_alone_and_in_a_portfolio_differ_by_its_share_alone() -> None:
-    tally = [(300, 180), (40, 3)]
-    point = ProfilePoint(0.5, 0.0)
-    alone = certify(evidence_of(tally, [("main", 1.0, [1, 1])], point))
-    main, rare = ("main", 1 - RARE_SHARE, [1, 1]), ("rare", RARE_SHARE, [0, 1])
-    both = certify(evidence_of(tally, [main, rare], point))  # type: ignore[list-item]
-    own = {one.rule.kind: one for one in (both.fixed, *both.others)}
-    assert own["main"].p_value == alone.fixed.p_value
-    assert own["main"].alpha == pytest.approx((1 - RARE_SHARE) * 0.05)
-    assert own["main"].epsilon_lower < alone.fixed.epsilon_lower
 
 
 def test_a_pair_of_bounds_is_split_among_rules_as_well() -> None:

@@ -79,13 +79,6 @@ def test_a_pass_names_the_unsettled_pair_with_its_command() -> None:
     assert words in render(shown)
     none = replace(result, searched=replace(given, unsettled=(), unsettled_upper=0.0))
     assert inputs_report.unsettled_command(none) is None
-    in_bytes = replace(given, unsettled=(([b"'bytes:"], ["bytes:00", "'NaN"]),))
-    noted = replace(result, searched=in_bytes)
-    assert inputs_report.unsettled_command(noted) is None
-    (again,) = read_document(document([entry(noted)], 1)).results
-    assert again.searched is not None
-    ((d1, d2),) = again.searched.unsettled
-    assert (list(d1), list(d2)) == ([b"'bytes:"], ["bytes:00", "'NaN"])
 
 
 def test_a_result_file_gives_the_search_back(found: AuditResult) -> None:
@@ -135,10 +128,3 @@ def test_the_command_line_reproduces_it(tmp_path: Path, monkeypatch: pytest.Monk
 
 def _run(*words: str) -> Result:
     return CliRunner().invoke(cli, words, prog_name="dpaudit")
-
-
-def test_no_witness_without_a_violation(found: AuditResult) -> None:
-    given = replace(found, searched=None)
-    assert inputs_report.command(given) is None
-    assert inputs_report.snippet(given) is None
-    assert inputs_report.rows(given, 1) == []

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.adapters.loading import load_mechanism
-from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
+from dpaudit.targets.target import CallableTarget, IsolatedTarget
 from dpaudit.tracing.mechanism_trace import trace_pair
-from tests.raising import refusal
 
 
 def noisy(x: float, seed: int | None = None) -> float:
@@ -64,43 +61,13 @@ def test_a_fixed_seed_is_still_found(mechanism: Any, isolate: bool) -> None:
         mechanism, 0, 1, dpaudit.PureDP(5), samples=3_000, isolate=isolate, params=params
     )
     assert result.refuted
-    found = dpaudit.trace(mechanism, 0, 1, dpaudit.PureDP(5), params=params)
-    assert [cause.kind for cause in found.causes] == ["constant-seed"]
+    trace = dpaudit.trace(mechanism, 0, 1, dpaudit.PureDP(5), params=params)
+    assert [cause.kind for cause in trace.causes] == ["constant-seed"]
 
 
 def test_a_trace_sees_the_noise_of_a_seed_of_the_audit() -> None:
-    found = dpaudit.trace(noisy, 0, 1, dpaudit.PureDP(0.5))
-    assert [(cause.kind, cause.cost) for cause in found.causes] == [("too-little-noise", 1.0)]
-    assert found.sites[0].cost == 1.0
-    apart = IsolatedTarget(target=CallableTarget(function=noisy))
-    assert trace_pair(apart, 0, 1, dpaudit.PureDP(0.5)).sites == found.sites
-
-
-WANTS_A_TUPLE = """
-class Mean:
-    def __init__(self, bounds):
-        if not isinstance(bounds, tuple):
-            raise TypeError("bounds must be a tuple")
-    def release(self, x): return x
-
-def mean(x, bounds): return Mean(bounds).release(x)
-"""
-
-
-@pytest.mark.parametrize("isolate", [False, True])
-def test_a_list_where_a_library_wants_a_tuple_is_shown_as_a_tuple(
-    tmp_path: Path, isolate: bool
-) -> None:
-    path = tmp_path / "m.py"
-    path.write_text(WANTS_A_TUPLE)
-    pair = 0, 1, dpaudit.PureDP(1)
-    target = ImportedTarget(path=f"{path}:Mean", init=[[0, 1]], call="release")
-    error = refusal(load_mechanism, IsolatedTarget(target=target) if isolate else target)
-    assert error.code == "mechanism-not-made"
-    assert "{tuple: [0, 1]}" in str(error)
-    for bounds, is_list in (([0, 1], True), (7, False)):
-        params = {"bounds": bounds}
-        result = dpaudit.audit(f"{path}:mean", *pair, params=params, isolate=isolate)
-        assert (result.error_code, result.error is not None) == ("always-raises", True)
-        assert ("{tuple: [0, 1]}" in str(result.error)) is is_list
-        assert " 1,125 draws " in str(result.error)
+    trace = dpaudit.trace(noisy, 0, 1, dpaudit.PureDP(0.5))
+    assert [(cause.kind, cause.cost) for cause in trace.causes] == [("too-little-noise", 1.0)]
+    assert trace.sites[0].cost == 1.0
+    isolated = IsolatedTarget(target=CallableTarget(function=noisy))
+    assert trace_pair(isolated, 0, 1, dpaudit.PureDP(0.5)).sites == trace.sites

@@ -147,6 +147,17 @@ def test_a_violation_fails_the_step_and_is_there_to_be_uploaded(folder: Path) ->
     assert not asked.exists()
 
 
+def test_strict_fails_for_a_warning(folder: Path) -> None:
+    (folder / "seven.py").write_text("def seven(x):\n    return 7\n")
+    (folder / "audits.yaml").write_text(
+        AUDITS.replace("mechanisms.laplace:laplace", "seven.py:seven")
+    )
+    assert run_action(folder).code == 0
+    ran = run_action(folder, strict="true")
+    assert ran.code == 1, ran.log
+    assert "::error " in ran.log
+
+
 def test_only_annotations_are_commands(folder: Path) -> None:
     (folder / "loud.py").write_text(
         "import os, random\n"
@@ -168,17 +179,6 @@ def test_only_annotations_are_commands(folder: Path) -> None:
     assert [line[: len("::error file=")] for line in others] == ["::error file="]
     assert not any("printed" in line or "system" in line for line in others)
     assert token not in run_action(folder).log
-
-
-def test_strict_fails_for_a_warning(folder: Path) -> None:
-    (folder / "seven.py").write_text("def seven(x):\n    return 7\n")
-    (folder / "audits.yaml").write_text(
-        AUDITS.replace("mechanisms.laplace:laplace", "seven.py:seven")
-    )
-    assert run_action(folder).code == 0
-    ran = run_action(folder, strict="true")
-    assert ran.code == 1, ran.log
-    assert "::error " in ran.log
 
 
 @pytest.mark.parametrize(

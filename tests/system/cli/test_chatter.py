@@ -14,7 +14,7 @@ from dpaudit.cli.chatter import Chatter
 from tests.programs import DPAUDIT
 
 PRINTS = """
-import ctypes, logging, os, sys, time, warnings
+import ctypes, logging, os, sys, warnings
 
 logging.basicConfig(level=logging.INFO)
 
@@ -56,10 +56,6 @@ def errs(x, rng):
     os.write(2, b"a word\\n")
     return x + rng.laplace()
 
-def slow(x, rng):
-    time.sleep(0.004)
-    return x + rng.laplace()
-
 print("imported")
 """
 INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
@@ -67,88 +63,60 @@ INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
 
 def run(folder: Path, function: str, *more: str) -> subprocess.CompletedProcess[str]:
     (folder / "m.py").write_text(PRINTS)
-    program = [DPAUDIT, "run", f"m.py:{function}", *INPUTS, *more]
-    return subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=120)
+    words = [DPAUDIT, "run", f"m.py:{function}", *INPUTS, *more]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.parametrize(("function", "workers"), [("prints", "1"), ("writes", "2")])
 def test_what_a_mechanism_prints_is_no_result(tmp_path: Path, function: str, workers: str) -> None:
-    ended = run(tmp_path, function, "--json", "-", "--quiet", "--workers", workers)
-    assert ended.returncode == 0
-    assert json.loads(ended.stdout)["audits"][0]["verdict"] == "NO VIOLATION FOUND"
-    lines = ended.stderr.splitlines()
+    program = run(tmp_path, function, "--json", "-", "--quiet", "--workers", workers)
+    assert program.returncode == 0
+    assert json.loads(program.stdout)["audits"][0]["verdict"] == "NO VIOLATION FOUND"
+    lines = program.stderr.splitlines()
     assert lines.count("a word") == 1
     assert lines.count("imported") == 1
-    (counted,) = [line for line in lines if line.startswith("the mechanism printed 2,")]
-    assert counted.endswith(" times: a word")
+    assert sum(line.startswith("the mechanism printed 2,") for line in lines) == 1
 
 
 def test_native_code_that_holds_the_interpreter_lock_may_print(tmp_path: Path) -> None:
-    ended = run(tmp_path, "floods", "--quiet")
-    assert ended.stdout.startswith("NO VIOLATION FOUND")
-    (line,) = [line for line in ended.stderr.splitlines() if line.startswith(".")]
+    program = run(tmp_path, "floods", "--quiet")
+    assert program.stdout.startswith("NO VIOLATION FOUND")
+    (line,) = [line for line in program.stderr.splitlines() if line.startswith(".")]
     assert line == "." * 500 + "…"
 
 
 def test_warnings_that_differ_do_not_flood_a_log(tmp_path: Path) -> None:
-    ended = run(tmp_path, "warns", "--quiet", "--workers", "2")
-    assert ended.stdout.startswith("NO VIOLATION FOUND")
-    assert len(ended.stdout.splitlines()) == 1
-    lines = ended.stderr.splitlines()
+    program = run(tmp_path, "warns", "--quiet", "--workers", "2")
+    assert program.stdout.startswith("NO VIOLATION FOUND")
+    assert len(program.stdout.splitlines()) == 1
+    lines = program.stderr.splitlines()
     assert len(lines) == 21
     assert sum("UserWarning: beware of " in line for line in lines) in (18, 19)
     assert " 20 different lines " in lines[-1]
 
 
-@pytest.mark.parametrize("how", [("--workers", "1"), ("--workers", "2"), ("--isolate",)])
-@pytest.mark.parametrize("function", ["logs", "complains"])
-def test_log_messages_are_shown_once(tmp_path: Path, function: str, how: tuple[str, ...]) -> None:
-    ended = run(tmp_path, function, "--quiet", *how)
-    assert ended.stdout.startswith("NO VIOLATION FOUND")
-    messages = 2 if function == "logs" else 1
-    messages *= "--isolate" not in how  # which keeps only the last words of a process that ends
-    lines = ended.stderr.splitlines()
-    assert sum("a w" in line for line in lines) == 2 * messages
-    counted = [line for line in lines if line.startswith("the mechanism printed 2,")]
-    assert len(counted) == messages
-
-
-def test_what_native_code_of_workers_writes_on_standard_error_is_shown_once(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("function", "how", "messages"),
+    [
+        ("logs", ("--workers", "1"), 2),
+        ("complains", ("--workers", "2"), 1),
+        ("errs", ("--workers", "2"), 1),
+        ("logs", ("--isolate",), 0),  # only the last words of a process that ends are kept
+    ],
+)
+def test_log_messages_are_shown_once(
+    tmp_path: Path, function: str, how: tuple[str, ...], messages: int
 ) -> None:
-    ended = run(tmp_path, "errs", "--quiet", "--workers", "2")
-    assert ended.stderr.splitlines().count("a word") == 1
-
-
-def test_errors_come_after_what_a_mechanism_logs(tmp_path: Path) -> None:
-    ended = run(tmp_path, "logs", "--resume")
-    assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1].startswith("error: ")
-
-
-def test_progress_is_printed_once_for_each_audit_and_apart_from_reports(tmp_path: Path) -> None:
-    (tmp_path / "m.py").write_text(PRINTS)
-    (tmp_path / "m.yaml").write_text(
-        "version: 1\n"
-        "defaults: {mechanism: m.py:slow, d1: 0, d2: 1, claim: {epsilon: 1}, samples: 3000}\n"
-        "audits: [{name: a, expect: violation}, {name: b}]\n"
-    )
-    program = [DPAUDIT, "run", "m.yaml", "--workers", "1"]
-    ended = subprocess.run(program, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           text=True, timeout=120)  # fmt: skip
-    lines = ended.stdout.splitlines()
-    (first,) = (index for index, line in enumerate(lines) if line.startswith("a (1 of 2): "))
-    (second,) = (index for index, line in enumerate(lines) if line.startswith("b (2 of 2): "))
-    assert lines[second - 1] == ""  # after the report of `a`
-    assert lines[first + 1].startswith("NO VIOLATION FOUND  a ")
-    assert lines[second + 1].startswith("NO VIOLATION FOUND  b ")
+    program = run(tmp_path, function, "--quiet", *how)
+    assert program.stdout.startswith("NO VIOLATION FOUND")
+    lines = program.stderr.splitlines()
+    assert sum("a w" in line for line in lines) == 2 * messages
+    assert sum(line.startswith("the mechanism printed 2,") for line in lines) == messages
 
 
 @pytest.mark.parametrize("function", ["closes", "removes"])
 def test_a_mechanism_may_close_its_standard_output(tmp_path: Path, function: str) -> None:
-    ended = run(tmp_path, function)
-    assert ended.returncode == 0
-    assert ended.stdout.startswith("NO VIOLATION FOUND")
+    assert run(tmp_path, function).stdout.startswith("NO VIOLATION FOUND")
 
 
 def test_from_python_nothing_is_redirected(capfd: pytest.CaptureFixture[str]) -> None:
@@ -173,8 +141,7 @@ def test_many_lines_are_only_counted() -> None:
     chatter = Chatter()
     lines = [b"%d\n" % number for number in range(1500)]
     assert b"".join(map(chatter.heard, lines)) == b"".join(lines[:20])
-    said = b"the mechanism printed 1,500 lines, of which 20 different lines are shown\n"
-    assert chatter.summary() == said
+    assert b" 1,500 lines, of which 20 " in chatter.summary()
 
 
 def test_a_line_without_end_is_cut_and_not_kept() -> None:

@@ -66,6 +66,10 @@ def raises_odd(x):
 def presses_ctrl_c(x):
     os.kill(os.getpid(), signal.SIGINT)
 
+def hangs_up(x, rng):
+    os.kill(os.getpid(), signal.SIGHUP)
+    return x + rng.laplace()
+
 def takes_ctrl_c(x):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.kill(os.getpid(), signal.SIGINT)
@@ -223,21 +227,6 @@ def test_a_closed_standard_output() -> None:
     assert re.fullmatch(r"error: .* standard output: .* > /dev/null\n", ended.stderr)
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=["run", "list"])
-def test_a_full_standard_output(words: tuple[str, ...], folder: Path) -> None:
-    with (folder / "full").open("w") as file:
-        ended = dpaudit(*words, stdout=file, setup=NOTHING_MAY_GROW)
-    assert ended.returncode == 3
-    assert re.fullmatch(r"error: .* standard output: File too large\n", ended.stderr)
-
-
-@pytest.mark.parametrize(("function", "code"), [("laplace", 0), ("nothing", 2)])
-def test_standard_error_decides_nothing(function: str, code: int) -> None:
-    with open("full", "w") as full:  # noqa: PTH123
-        ended = audit(function, stderr=full, setup=NOTHING_MAY_GROW)
-    assert ended.returncode == code
-
-
 def test_nothing_is_open() -> None:
     assert audit("laplace", preexec_fn=_closed(0, 1, 2)).returncode == 2
     ended = dpaudit("report", "-", preexec_fn=_closed(0))
@@ -253,6 +242,36 @@ def test_ctrl_c_while_the_program_starts() -> None:
     )
     ended = audit("laplace", setup=setup)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+
+
+def test_a_working_directory_that_is_gone(folder: Path) -> None:
+    gone = folder / "gone"
+    gone.mkdir()
+    ended = audit("laplace", setup=f"import os; os.rmdir({str(gone)!r})", cwd=gone)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert len(ended.stderr.splitlines()) == 1
+    assert "internal" not in ended.stderr
+
+
+def test_a_hang_up_ends_the_program_unless_it_was_ignored_before() -> None:
+    setup = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"  # as nohup does
+    assert audit("hangs_up").returncode == 129
+    assert audit("hangs_up", setup=setup).returncode == 0
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=["run", "list"])
+def test_a_full_standard_output(words: tuple[str, ...], folder: Path) -> None:
+    with (folder / "full").open("w") as file:
+        ended = dpaudit(*words, stdout=file, setup=NOTHING_MAY_GROW)
+    assert ended.returncode == 3
+    assert re.fullmatch(r"error: .* standard output: File too large\n", ended.stderr)
+
+
+@pytest.mark.parametrize(("function", "code"), [("laplace", 0), ("nothing", 2)])
+def test_standard_error_decides_nothing(function: str, code: int) -> None:
+    with open("full", "w") as full:  # noqa: PTH123
+        ended = audit(function, stderr=full, setup=NOTHING_MAY_GROW)
+    assert ended.returncode == code
 
 
 def _deep(opening: str, closing: str = "", inside: str = "1") -> str:
@@ -341,21 +360,3 @@ def test_a_file_that_memory_does_not_hold(folder: Path) -> None:
     assert ended.stdout == ""
     assert "out of memory" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
-
-
-def test_a_working_directory_that_is_gone(folder: Path) -> None:
-    gone = folder / "gone"
-    gone.mkdir()
-    ended = audit("laplace", setup=f"import os; os.rmdir({str(gone)!r})", cwd=gone)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert len(ended.stderr.splitlines()) == 1
-    assert "internal" not in ended.stderr
-
-
-def test_signals_that_the_mechanism_sends_are_requests() -> None:
-    setup = f"import signal; signal.signal({int(signal.SIGHUP)}, signal.SIG_IGN)"
-    (Path.cwd() / "s.py").write_text(
-        "import os\ndef hangs_up(x, rng):\n    os.kill(os.getpid(), 1)\n    return rng.laplace(x)"
-    )
-    assert dpaudit("run", "s.py:hangs_up", *INPUTS).returncode == 129
-    assert dpaudit("run", "s.py:hangs_up", *INPUTS, setup=setup).returncode == 0

@@ -157,42 +157,6 @@ def test_the_command_starts_over_with_a_hash_seed(
     assert (folder / "started").read_text().splitlines() == [expected]
 
 
-@pytest.mark.parametrize(
-    ("started", "words", "expected"),
-    [
-        (["python", "/bin/dpaudit", "run", "a b"], ["/bin/dpaudit", "run", "a b"], True),
-        (["python", "-X", "dev", "/bin/dpaudit", "run"], ["/bin/dpaudit", "run"], True),
-        (["python", "-m", "dpaudit", "run"], ["/lib/dpaudit/__main__.py", "run"], True),
-        (["python", "-m", "dpaudit", "run"], ["/bin/dpaudit", "run", "more"], False),
-        (["python", "mine.py", "run"], ["mine.py", "run"], False),
-        (["python", "-c", "code", "run"], ["-c", "run"], False),
-        (["python", "-", "run"], ["-", "run"], False),
-        (["python", "/bin/dpaudit", "--version"], ["/bin/dpaudit", "--version"], False),
-    ],
-)
-def test_which_programs_start_over(
-    monkeypatch: pytest.MonkeyPatch, started: list[str], words: list[str], expected: bool
-) -> None:
-    calls = []
-
-    def execve(path: str, words: list[str], environment: dict[str, str]) -> None:
-        calls.append((path, words, environment["PYTHONHASHSEED"]))
-
-    class Began(Exception):
-        pass
-
-    def begins(_: int) -> None:
-        raise Began  # the program goes on
-
-    monkeypatch.setattr(sys, "orig_argv", started)
-    monkeypatch.setattr(sys, "argv", words)
-    monkeypatch.setattr(os, "execve", execve)
-    monkeypatch.setattr("signal.getsignal", begins)
-    with pytest.raises(Began):
-        main.main()
-    assert calls == [(sys.executable, [sys.executable, *started[1:]], USUAL)] * expected
-
-
 def test_the_repeat_line_gives_the_same_digits_in_a_plain_shell() -> None:
     words = ("m.py:by_noise", *INPUTS, "--samples", "100")
     (first,) = audits(*words, seed="7").values()
@@ -224,6 +188,37 @@ def test_a_journal_is_not_continued_under_another_hash_seed(
     assert f"PYTHONHASHSEED was 7, is {USUAL}" in " ".join(refused.stderr.split())
     monkeypatch.setenv("PYTHONHASHSEED", "7")
     assert dpaudit(*words, "--resume").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("started", "words", "expected"),
+    [
+        (["python", "/bin/dpaudit", "run", "a b"], ["/bin/dpaudit", "run", "a b"], True),
+        (["python", "-X", "dev", "/bin/dpaudit", "run"], ["/bin/dpaudit", "run"], True),
+        (["python", "-m", "dpaudit", "run"], ["/lib/dpaudit/__main__.py", "run"], True),
+        (["python", "-m", "dpaudit", "run"], ["/bin/dpaudit", "run", "more"], False),
+        (["python", "mine.py", "run"], ["mine.py", "run"], False),
+        (["python", "-c", "code", "run"], ["-c", "run"], False),
+        (["python", "/bin/dpaudit", "--version"], ["/bin/dpaudit", "--version"], False),
+    ],
+)
+def test_which_programs_start_over(
+    monkeypatch: pytest.MonkeyPatch, started: list[str], words: list[str], expected: bool
+) -> None:
+    class GoesOn(Exception):
+        pass
+
+    def getsignal(_: int) -> None:
+        raise GoesOn
+
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(sys, "orig_argv", started)
+    monkeypatch.setattr(sys, "argv", words)
+    monkeypatch.setattr(os, "execve", lambda *arguments: calls.append(arguments[:2]))
+    monkeypatch.setattr("signal.getsignal", getsignal)
+    with pytest.raises(GoesOn):
+        main.main()
+    assert calls == [(sys.executable, [sys.executable, *started[1:]])] * expected
 
 
 FROM_PYTHON = """

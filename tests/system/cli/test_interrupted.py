@@ -19,8 +19,10 @@ from psutil import STATUS_ZOMBIE, NoSuchProcess, Process
 from tests.programs import DPAUDIT
 
 HANGS = """
-import os, time
+import os, subprocess, time
 def hangs(x, size):
+    if size > 100 and "DPAUDIT_WORKER" in os.environ:  # in a process of its own
+        subprocess.Popen(["sleep", "600"])
     with open(os.environ["STARTED"], "a") as file:
         file.write("#" if size > 100 else "!")
     if size > 100:
@@ -81,6 +83,7 @@ def runs(process: Process) -> bool:
     "more",
     [
         (),
+        ISOLATED,
         ("--workers", "2", *ISOLATED),
         ("--executor", "dask", "--workers", "2"),
     ],
@@ -236,7 +239,7 @@ def test_what_is_finished_is_saved_whatever_the_mechanism_catches(
 
 def test_workers_end_when_the_auditor_is_killed(tmp_path: Path) -> None:
     with auditing(tmp_path, "--workers", "2", *ISOLATED) as (process, family):
-        assert len(family) > 4  # two workers, and a process of each that draws
+        assert len(family) > 6  # two workers, a process of each that draws, and one it started
         family[0].kill()
         process.wait()
         wait_until(lambda: not any(map(runs, family)), 10)

@@ -21,10 +21,10 @@ INPUTS = ("--d1", "[1, 2]", "--d2", "[1]", "--epsilon", "1")
 NIGHT = (*DPAUDIT, "run", "audits.yaml", "-q", "--evidence", "evidence.json")
 
 
-def sh(*words: str, code: int = 0) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == code, (words, done.stdout, done.stderr)
-    return done.stdout.strip()
+def sh(*words: str) -> str:
+    program = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert program.returncode == 0, (words, program.stdout, program.stderr)
+    return program.stdout.strip()
 
 
 @pytest.fixture
@@ -53,7 +53,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_two_branches_add_nights_and_merge(repository: Path) -> None:
     sh(*NIGHT)
     workflow = yaml.safe_load((repository / ".github/workflows/privacy-nightly.yml").read_text())
-    (script,) = (s["run"] for s in workflow["jobs"]["audit"]["steps"] if "git push" in str(s))
+    steps = workflow["jobs"]["audit"]["steps"]
+    (script,) = (step["run"] for step in steps if "git push" in str(step))
     sh("sh", "-e", "-c", script)
     begun = sh("git", "rev-parse", "HEAD~1")
     assert sh("git", "rev-parse", "HEAD") == sh("git", "rev-parse", "origin/main")

@@ -45,20 +45,6 @@ def test_a_rerun_shows_a_record_of_other_draws(dpaudit: Any, tmp_path: Path) -> 
     assert "ending.certificates[0]" in result.stderr
 
 
-def test_a_rerun_may_compare_fewer_draws_of_new_processes(
-    dpaudit: Any, refuted_run: str, tmp_path: Path
-) -> None:
-    redrawn, document = Redrawn(8, 8 * 198, ""), json.loads(refuted_run)
-    (certificate,) = document["audits"][0]["ending"]["certificates"]
-    certificate["redrawn"] = asdict(redrawn)
-    _, notes = redrawing_remarks(redrawn)
-    certificate["notes"] += notes
-    path = tmp_path / "slower.json"
-    path.write_text(forged(document), "utf-8")
-    assert notes
-    assert dpaudit("report", path, "--rerun").exit_code == 0
-
-
 @pytest.fixture
 def refuted_run(dpaudit: Any, tmp_path: Path, traces: None) -> str:
     """Return the result file of a refuted claim, with a trace, a warning and a group."""
@@ -73,6 +59,21 @@ def refuted_run(dpaudit: Any, tmp_path: Path, traces: None) -> str:
     assert dpaudit("run", f"{mechanism}:count", *claim, *draws).exit_code == 1
     assert dpaudit("report", path, "--rerun").exit_code == 0
     return path.read_text("utf-8")
+
+
+def test_a_rerun_may_have_other_times_processes_and_fewer_draws_of_new_processes(
+    dpaudit: Any, refuted_run: str, tmp_path: Path
+) -> None:
+    redrawn, document = Redrawn(8, 8 * 198, ""), json.loads(refuted_run)
+    (audit,) = document["audits"]
+    (certificate,) = audit["ending"]["certificates"]
+    audit.update(seconds=9.0, workers=7, notes=[f"{ONE_PROCESS}: no memory"])
+    certificate["redrawn"] = asdict(redrawn)
+    certificate["notes"] += redrawing_remarks(redrawn)[1]
+    assert redrawing_remarks(redrawn)[1]
+    path = tmp_path / "slower.json"
+    path.write_text(forged(document), "utf-8")
+    assert dpaudit("report", path, "--rerun").exit_code == 0
 
 
 @pytest.mark.parametrize("command", [None, "echo approved", "dpaudit run 'mine.py"])
@@ -146,31 +147,6 @@ def test_keys_of_inputs_with_names_of_fields_are_compared_too(
         result = dpaudit("report", "--rerun", "changed.json")
         assert result.exit_code == 3
         assert f"request.settings.d1.{key}: " in result.stderr
-
-
-def test_a_rerun_may_have_other_times_and_processes(
-    dpaudit: Any, kept_run: str, tmp_path: Path
-) -> None:
-    document = json.loads(kept_run)
-    document["audits"][0].update(seconds=9.0, workers=7, notes=[f"{ONE_PROCESS}: no memory"])
-    path = tmp_path / "changed.json"
-    path.write_text(forged(document), "utf-8")
-    assert dpaudit("report", "--rerun", path).exit_code == 0
-
-
-def test_a_rerun_with_another_number_of_workers_gives_the_same(
-    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    project, workers = Path("pyproject.toml"), []
-    run = (*RUN, "--samples", "2000", "--json")
-    for number in (2, 1):
-        project.write_text(f"[tool.dpaudit]\nworkers = {number}\n")
-        dpaudit("run", *run, f"{number}.json")
-        (result,) = from_json(Path(f"{number}.json").read_text("utf-8"))
-        workers.append(result.workers)
-    assert workers == [2, 1]
-    assert dpaudit("report", "--rerun", "2.json").exit_code == 0
 
 
 def test_audits_of_several_files_with_one_name_are_repeated(

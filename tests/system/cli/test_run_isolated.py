@@ -77,6 +77,12 @@ def on_one_input(x):
     if x:
         import not_installed
     return x
+def once(x):
+    once.calls += 1
+    if once.calls == 1:
+        import not_installed
+    return random.randrange(7)
+once.calls = 0
 def lately(x):
     lately.calls += 1
     if lately.calls > 200 and random.random() < 0.1:
@@ -91,6 +97,7 @@ lately.calls = 0
     [
         ("batch", ("--python", sys.executable)),
         ("on_one_input", ("--isolate",)),
+        ("once", ()),
     ],
 )
 def test_a_missing_package_is_a_matter_of_set_up(

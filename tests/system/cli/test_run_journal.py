@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import signal
 import subprocess
 import sys
@@ -11,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from dpaudit.auditing.journal import JournalFile
 
 ROOT = Path(__file__).parents[3]
 TARGET = ("run", "mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
@@ -113,31 +110,3 @@ def test_an_emptied_journal_gives_a_warning(dpaudit: Any, tmp_path: Path) -> Non
         assert result.exit_code == 0
         (audit,) = json.loads((tmp_path / "r.json").read_text())["audits"]
         assert any(f"the journal {journal} " in text for text in audit["warnings"])
-
-
-def test_ctrl_c_just_after_a_write_shows_the_command_that_continues(
-    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No record is repeated."""
-    plain, file = tmp_path / "plain.json", tmp_path / "result.json"
-    append = JournalFile.append
-
-    def interrupted(file: JournalFile, record: Any) -> None:
-        append(file, record)
-        if file.path.stat().st_size > 20_000:
-            signal.raise_signal(signal.SIGINT)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(JournalFile, "append", interrupted)
-        given = [*SHORT, "--journal", str(tmp_path / "a folder"), "--json", str(file)]
-        patch.setattr(sys, "argv", ["dpaudit", *given])
-        result = dpaudit(*given)
-    assert result.exit_code == 130
-    lines = result.stderr.splitlines()
-    (line,) = [line for line in lines if line.startswith("continue with: ")]
-    words = shlex.split(line.removeprefix("continue with: "))
-    assert words[0] == "dpaudit"
-    assert words[-1] == "--resume"
-    assert dpaudit(*words[1:]).exit_code == 0
-    assert dpaudit(*SHORT, "--json", plain).exit_code == 0
-    assert audits_in(file) == audits_in(plain)

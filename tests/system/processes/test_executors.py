@@ -30,8 +30,8 @@ from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Learning, Measure, ToCount, ToLearn
 from dpaudit.sampling.executors import Setup, drawing, pools
-from dpaudit.sampling.executors.local_processes import ProcessPool
 from dpaudit.sampling.executors.pools import Recipe
+from dpaudit.sampling.executors.worker_processes import ProcessPool
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget
 from dpaudit.wording import WORKER_DIED

@@ -5,10 +5,7 @@ from __future__ import annotations
 import collections
 import datetime
 import enum
-import signal
-import subprocess
 import sys
-import time
 import types
 import uuid
 from collections import namedtuple
@@ -16,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,10 +24,10 @@ from dpaudit.adapters.calls import Mechanism
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.records import fingerprint
 from dpaudit.outcomes import from_raw
-from dpaudit.processes import worker
+from dpaudit.processes import child_script
 from dpaudit.processes.exchange import parsed
 from tests import faulty
-from tests.isolated import lines, mechanism_of, rng
+from tests.isolated import mechanism_of, rng
 from tests.raising import code
 
 
@@ -197,7 +193,7 @@ def test_frames_of_polars_are_read_by_column(monkeypatch: pytest.MonkeyPatch) ->
     here = from_raw(outputs)
     assert len(set(here.keys().tolist())) == 3
     assert here.word(0) == 'polars.DataFrame("a"=(1), "b"=(2))'
-    sent = [parsed(worker._written(one)) for one in outputs]
+    sent = [parsed(child_script._written(one)) for one in outputs]
     monkeypatch.delitem(sys.modules, "polars")
     assert np.array_equal(from_raw(sent).keys(), here.keys())
 
@@ -226,48 +222,3 @@ def test_outputs_with_too_many_levels_are_the_same_error_as_here(
     ):
         mechanism.sample(0, 2, rng())
     assert (there.value.code, str(there.value)) == (here.value.code, str(here.value))
-
-
-def gone(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return True
-    return state == "Z"
-
-
-def wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-HANGS = """
-import sys
-import numpy as np
-from tests.isolated import target
-from dpaudit.adapters.loading import load_mechanism
-mechanism = load_mechanism(target("shows_process", params={"file": sys.argv[1]}))
-mechanism.sample(0, 10, np.random.default_rng(0))
-"""
-
-
-# Only Linux tells a process of its parent's end.
-ENDS = [signal.SIGINT, *([signal.SIGKILL] if sys.platform == "linux" else [])]
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_no_process_remains(end: signal.Signals, tmp_path: Path) -> None:
-    file = tmp_path / "processes"
-    root = str(Path(__file__).parents[3])
-    auditor = subprocess.Popen(
-        [sys.executable, "-c", HANGS, str(file)], cwd=root, stderr=subprocess.DEVNULL
-    )
-    wait_for(lambda: file.exists() and len(lines(file)) == 2)
-    drawing, started = map(int, lines(file))
-    assert not gone(drawing)
-    auditor.send_signal(end)
-    assert auditor.wait(20) != 0
-    wait_for(lambda: gone(drawing))
-    wait_for(lambda: gone(started))

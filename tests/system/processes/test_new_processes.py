@@ -126,22 +126,16 @@ def test_a_process_that_ends_is_told_and_replaced(file: Path, others: NewProcess
     assert len(others.draw(recipe(file, "normal"), chunks(1)).drawn) == 1
 
 
-def test_an_exception_class_of_the_user_is_not_imported_here(others: NewProcesses) -> None:
-    made = b"ctests.own_error\nfails\n."  # pickled by name, without an import here
-    assert "tests.own_error" not in sys.modules
-    answers = others.draw(Recipe("own", made, ("", 0, 0), pools._versions()), chunks(1))
-    assert (answers.why, answers.failed) == ("OwnError: no luck", True)
-    assert "tests.own_error" not in sys.modules
-
-
-@pytest.mark.parametrize(("slow", "drawn"), [(math.inf, 3), (-1.0, 2)])
-def test_after_a_slow_import_fewer_processes_draw(
-    file: Path, others: NewProcesses, monkeypatch: pytest.MonkeyPatch, slow: float, drawn: int
+def test_an_exception_class_of_the_user_is_not_imported_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: NewProcesses
 ) -> None:
-    monkeypatch.setattr(new_processes, "SLOW_IMPORT", slow)
-    monkeypatch.setattr(new_processes, "FEWER_PROCESSES", 2)
-    answers = others.draw(recipe(file, "normal"), chunks(3))
-    assert (len(answers.drawn), answers.why) == (drawn, "")
+    source = "class OwnError(Exception): pass\n\ndef fails():\n    raise OwnError('no luck')\n"
+    (tmp_path / "own_error.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    sampler = b"cown_error\nfails\n."  # pickled by name, without an import here
+    answers = others.draw(Recipe("own", sampler, ("", 0, 0), pools._versions()), chunks(1))
+    assert (answers.why, answers.failed) == ("OwnError: no luck", True)
+    assert "own_error" not in sys.modules
 
 
 def is_gone(process: int) -> bool:

@@ -25,7 +25,6 @@ from dpaudit.tracing import tracer
 from dpaudit.tracing.mechanism_trace import subject_of, trace_pair
 from dpaudit.tracing.runs import coupling, running
 from dpaudit.tracing.runs.coupling import couple
-from dpaudit.tracing.runs.running import OVER
 from tests import sent
 from tests.isolated import OLDEST, interpreters
 from tests.raising import code
@@ -129,7 +128,7 @@ def test_what_runs_elsewhere_is_written_for_python_3_8(script: str) -> None:
     }
     allowed = {*sys.stdlib_module_names, "numpy"}
     # As part of dpaudit, and as a script.
-    allowed |= {"dpaudit", "worker"} if script == tracer.__file__ else set()
+    allowed |= {"dpaudit", "child_script"} if script == tracer.__file__ else set()
     assert imported <= allowed
 
 
@@ -233,6 +232,12 @@ def test_a_run_that_does_not_return_ends_the_trace(mine: Path, how: str) -> None
     assert not found.understood
 
 
+def test_a_run_that_does_not_return_ends_with_the_time_of_the_trace(mine: Path) -> None:
+    target = isolated(f"{mine}:fails", params={"how": "sleep"})
+    (note,) = trace_pair(target, 0, 1, ONE, seconds=0.3).notes
+    assert note.startswith(f"{CUT}: {running.OVER}; ")
+
+
 @pytest.mark.parametrize("name", ["both", "may_end"])
 def test_crashes_of_both_inputs_tell_nothing(mine: Path, name: str) -> None:
     found = trace_pair(isolated(f"{mine}:{name}"), 0, 1, ONE, seeds=6)
@@ -241,13 +246,6 @@ def test_crashes_of_both_inputs_tell_nothing(mine: Path, name: str) -> None:
     (note,) = found.notes
     assert note.startswith(f"{CUT}: ")
     assert "ended its process" in note
-
-
-def test_the_time_is_over(mine: Path) -> None:
-    target = isolated(f"{mine}:fails", params={"how": "sleep"})
-    found = trace_pair(target, 0, 1, ONE, seconds=0.3)
-    (note,) = found.notes
-    assert note.startswith(f"{CUT}: {OVER}; ")
 
 
 # What cannot be traced.

@@ -12,8 +12,7 @@ import pytest
 
 from dpaudit.testing import assert_violates, session
 from mechanisms import laplace
-from tests.testing.test_assertions import FEW
-from tests.testing.test_assertions import outside_of_a_run as outside_of_a_run
+from tests.testing.conftest import outside_of_a_run as outside_of_a_run
 
 _AT_IMPORT = "from random import gauss\nZ = [gauss(0, 1), gauss(0, 1)]\n"
 _AT_IMPORT += "def drawn_at_import(x):\n    return x + Z[x] + gauss(0, 0.05)\n"
@@ -35,17 +34,17 @@ def test_noise_drawn_at_import_is_no_violation_of_a_test(
     monkeypatch.syspath_prepend(tmp_path)
     mechanism = importlib.import_module("drawn_once").drawn_at_import
     with pytest.raises(AssertionError) as failure:
-        assert_violates(mechanism, 0, 1, epsilon=0.1, **FEW)
+        assert_violates(mechanism, 0, 1, epsilon=0.1, samples=5_000)
     assert str(failure.value).startswith(("ERROR", "NO VIOLATION FOUND"))
 
 
 def test_a_leak_of_a_test_is_compared_with_new_processes(
     in_a_run: None, new_processes: None
 ) -> None:
-    result = assert_violates(laplace.wrong_density, 0.0, 1.0, epsilon=0.5, **FEW)
-    (found,) = result.certificates
-    assert found.redrawn is not None
-    assert (found.redrawn.processes, found.redrawn.note) == (8, "")
+    result = assert_violates(laplace.wrong_density, 0.0, 1.0, epsilon=0.5, samples=5_000)
+    redrawn = result.certificates[0].redrawn
+    assert redrawn is not None
+    assert (redrawn.processes, redrawn.note) == (8, "")
 
 
 def test_what_a_test_defines_inside_cannot_be_compared_and_says_so(
@@ -54,8 +53,8 @@ def test_what_a_test_defines_inside_cannot_be_compared_and_says_so(
     def local(x: float, rng: np.random.Generator) -> Any:
         return x + rng.laplace(scale=0.1)
 
-    result = assert_violates(local, 0, 1, epsilon=0.5, **FEW)
-    (found,) = result.certificates
-    assert found.redrawn is not None
-    assert found.redrawn.processes == 0
-    assert any(found.redrawn.note in one for one in found.notes)
+    result = assert_violates(local, 0, 1, epsilon=0.5, samples=5_000)
+    (certificate,) = result.certificates
+    assert certificate.redrawn is not None
+    assert certificate.redrawn.processes == 0
+    assert any(certificate.redrawn.note in note for note in certificate.notes)

@@ -11,7 +11,6 @@ import pytest
 
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
-from dpaudit.reports.trace_report import render
 from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing.mechanism_trace import subject_of, trace_pair
 from dpaudit.tracing.runs import coupling, one_sided
@@ -35,8 +34,8 @@ def traced(function: Any, claim: PrivacyClaim | None = CLAIM, pair: Any = PAIR) 
 
 def line_with(function: Any, words: str) -> int:
     lines, start = inspect.getsourcelines(function)
-    (place,) = (place for place, line in enumerate(lines) if words in line)
-    return start + place
+    (number,) = (number for number, line in enumerate(lines, start) if words in line)
+    return number
 
 
 def plain(rows: Any, rng: Any) -> Any:
@@ -76,77 +75,37 @@ def of_d2_alone(rows: Any, rng: Any) -> Any:
     return len(rows) + rng.laplace()
 
 
-def by_an_integer(rows: Any, rng: Any) -> Any:
-    return len(rows) + (0 if rng.integers(50) == 7 else rng.laplace())
-
-
-def by_a_choice(rows: Any, rng: Any) -> Any:
-    kind = rng.choice(["noisy", "plain"], p=[0.98, 0.02])
-    return len(rows) + (rng.laplace() if kind == "noisy" else 0)
-
-
-@pytest.mark.parametrize(
-    ("function", "falls"), [(by_an_integer, "is 7"), (by_a_choice, "picks option 2")]
-)
-def test_how_a_choice_falls_is_said(function: Any, falls: str) -> None:
-    (finding,) = (one for one in traced(function).findings if one.kind == "no-noise")
-    assert f"` {falls}, with probability 0.02, and in no run for d2" in finding.words
-
-
-@pytest.mark.parametrize(
-    ("function", "words", "way"),
-    [
-        (plain, "float(len(rows))", "output is 2 for d1"),
-        (a_dict, '"debug"', "output['debug'][1] is 2 for d1"),
-        (the_other_way, "str(rows)", "output is '[1, 2]' for d1"),
-        (in_a_batch, "return noisy", "output is 2 for d1"),
-        (beside_a_part, "len(rows) + rng", "output[1] is 2 for d1"),
-        (of_d2_alone, '"leak"', "output is 'leak' for d2"),
-    ],
-)
-def test_what_one_input_alone_has_there_is_found(
-    function: Callable[..., Any], words: str, way: str
-) -> None:
-    found = traced(function)
-    (finding,) = (one for one in found.findings if one.kind == "no-noise")
-    assert not finding.is_cause
-    assert found.likely is finding
-    assert finding.line.line == line_with(function, words)
-    assert finding.words.startswith(way + " where `")
-    other = "d1" if "for d2 where" in finding.words else "d2"
-    assert f", with probability 0.001, and in no run for {other}: no noise" in finding.words
-    assert not found.understood
-    assert found.total is None
-    assert "no pass" in render(found)
-
-
 def raises_for_d2(rows: Any, rng: Any) -> Any:
-    noisy = len(rows) + rng.laplace()
-    if rng.random() < 1e-3 and len(rows) == 1:
-        raise ValueError("too few")
-    return noisy
-
-
-def tosses_for_d2(rows: Any, rng: Any) -> Any:
     noisy = len(rows) + rng.laplace()
     if len(rows) == 1 and rng.random() < 1e-3:
         raise ValueError("too few")
     return noisy
 
 
-@pytest.mark.parametrize(("function", "turned"), [(raises_for_d2, False), (tosses_for_d2, True)])
-def test_an_exception_of_one_input_is_found(function: Any, turned: bool) -> None:
-    found = traced(function, pair=PAIR[::-1] if turned else PAIR)
-    (finding,) = (one for one in found.findings if one.kind == "exception")
-    which = "d1" if turned else "d2"
-    assert finding.words.startswith(f"ValueError is raised for {which} where `rng.random()")
-    assert finding.line.line == line_with(function, "raise ")
+@pytest.mark.parametrize(
+    ("function", "words", "kind"),
+    [
+        (plain, "float(len(rows))", "no-noise"),
+        (a_dict, '"debug"', "no-noise"),
+        (the_other_way, "str(rows)", "no-noise"),
+        (in_a_batch, "return noisy", "no-noise"),
+        (beside_a_part, "len(rows) + rng", "no-noise"),
+        (of_d2_alone, '"leak"', "no-noise"),
+        (raises_for_d2, "raise ", "exception"),
+    ],
+)
+def test_what_one_input_alone_has_there_is_found(
+    function: Callable[..., Any], words: str, kind: str
+) -> None:
+    trace = traced(function)
+    (finding,) = (finding for finding in trace.findings if finding.kind == kind)
     assert not finding.is_cause
-
-
-def noised_there(rows: Any, rng: Any) -> Any:
-    noisy = len(rows) + rng.laplace()
-    return 2 * noisy if rng.random() < 1e-3 else noisy
+    assert finding.line.line == line_with(function, words)
+    assert not trace.understood
+    assert trace.total is None
+    if kind == "no-noise":
+        assert trace.likely is finding
+        assert "with probability 0.001" in finding.words
 
 
 def nothing_there(rows: Any, rng: Any) -> Any:
@@ -165,14 +124,6 @@ def answers_there(rows: Any, rng: Any) -> Any:
     noisy = len(rows) + rng.laplace()
     if rng.random() < 1e-3:
         return (len(rows) == 2) ^ (rng.random() < 0.4)
-    return noisy
-
-
-def has_it_elsewhere(rows: Any, rng: Any) -> Any:
-    """d2 has what d1 has there half of the time."""
-    noisy = rng.random() < 0.5
-    if rng.random() < 1e-3:
-        return len(rows) == 2
     return noisy
 
 
@@ -212,13 +163,13 @@ def picks_there(rows: Any, rng: Any) -> Any:
 @pytest.mark.parametrize(
     "function",
     [
-        *(noised_there, nothing_there, raises_for_both, answers_there, has_it_elsewhere),
-        *(compared_twice, never_reached, noised_by_what_is_not_seen, picks_there),
+        *(nothing_there, raises_for_both, answers_there, compared_twice, never_reached),
+        *(noised_by_what_is_not_seen, picks_there),
     ],
 )
 def test_where_noise_hides_it_or_nothing_differs_nothing_is_found(function: Any) -> None:
     for claim in (CLAIM, PureDP(1.0), None):
-        kinds = {one.kind for one in traced(function, claim).findings}
+        kinds = {finding.kind for finding in traced(function, claim).findings}
         assert not kinds & {"no-noise", "exception", "control-flow"}
 
 
@@ -237,7 +188,7 @@ def in_a_loop(rows: Any, rng: Any) -> Any:
 
 
 def test_the_chance_is_that_of_all_coins_of_a_line() -> None:
-    (finding,) = (one for one in traced(in_a_loop).findings if one.kind == "no-noise")
+    (finding,) = (f for f in traced(in_a_loop).findings if f.kind == "no-noise")
     assert "with probability 0.00995" in finding.words
     assert not traced(in_a_loop, ApproximateDP(1.0, 0.01)).findings
 
@@ -250,8 +201,8 @@ def has_the_same_by_chance(rows: Any, rng: Any) -> Any:
 
 
 def test_what_the_other_input_has_elsewhere_is_no_finding() -> None:
-    for one in traced(has_the_same_by_chance).findings:
-        assert "output is True for d1" not in one.words
+    for finding in traced(has_the_same_by_chance).findings:
+        assert "output is True for d1" not in finding.words
 
 
 def test_it_is_sent_from_another_process() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import random
 import secrets
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import dpaudit
 
@@ -18,24 +16,12 @@ ROWS = [0.0, 0.5, 1.0], [0.0, 0.5, 0.0]
 
 
 def causes(mechanism: Any, pair: tuple[Any, Any], epsilon: float) -> list[str]:
-    found = dpaudit.trace(mechanism, *pair, dpaudit.PureDP(epsilon))
-    assert not any("raised" in note for note in found.notes)
-    return [f"{one.kind}: {one.words}" for one in found.causes]
+    trace = dpaudit.trace(mechanism, *pair, dpaudit.PureDP(epsilon))
+    assert not any("raised" in note for note in trace.notes)
+    return [f"{cause.kind}: {cause.words}" for cause in trace.causes]
 
 
 # Adaptive composition: what was noised once is a plain number for what comes later.
-
-
-def variance(rows: list[float], rng: Any) -> tuple[float, float]:
-    n = len(rows)
-    mean = sum(rows) / n + rng.laplace(scale=1 / n)
-    return mean, sum(min((x - mean) ** 2, 1.0) for x in rows) / n + rng.laplace(scale=1 / n)
-
-
-def variance_of_arrays(rows: list[float], rng: Any) -> tuple[float, float]:
-    x = np.asarray(rows)
-    mean = x.mean() + rng.laplace(scale=1 / len(x))
-    return mean, np.clip((x - mean) ** 2, 0, 1).mean() + rng.laplace(scale=1 / len(x))
 
 
 def count_below(rows: list[float], rng: Any) -> tuple[float, float]:
@@ -51,70 +37,47 @@ def descent(rows: list[float], rng: Any) -> float:
     return w
 
 
-def descent_with_products(rows: list[float], rng: Any) -> float:
-    w = 0.1
-    for _ in range(2):
-        gradient = sum(max(-0.5, min(0.5, (w * x - 0.5) * x)) for x in rows)
-        w -= 0.1 * (gradient + rng.laplace(scale=1))
-    return w
-
-
 def centres(rows: list[float], rng: Any) -> list[float]:
-    found = [0.2, 0.8]
+    points = [0.2, 0.8]
     for _ in range(2):
         sums, counts = [0.0, 0.0], [0, 0]
         for x in rows:
-            nearest = min((0, 1), key=lambda place: abs(x - found[place]))
+            nearest = min((0, 1), key=lambda k: abs(x - points[k]))
             sums[nearest] += x
             counts[nearest] += 1
-        found = [
+        points = [
             (sums[k] + rng.laplace(scale=6)) / max(1, counts[k] + rng.laplace(scale=6))
             for k in (0, 1)
         ]
-    return found
+    return points
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [variance, variance_of_arrays, count_below, descent, descent_with_products, centres],
-    ids=lambda one: one.__name__,
-)
+@pytest.mark.parametrize("mechanism", [count_below, centres])
 def test_what_was_noised_may_meet_the_data_again(mechanism: Any) -> None:
     assert causes(mechanism, ROWS, 2.0) == []
 
 
 def test_adaptive_costs_are_those_of_each_step() -> None:
-    found = dpaudit.trace(descent, *ROWS, dpaudit.PureDP(2.0))
-    assert found.total == "ε = 2"
+    trace = dpaudit.trace(descent, *ROWS, dpaudit.PureDP(2.0))
+    assert (trace.causes, trace.total) == ((), "ε = 2")
 
 
-def test_data_around_a_noised_value_without_noise_of_their_own_are_found() -> None:
-    def leaking(rows: list[float], rng: Any) -> list[float]:
-        mean = sum(rows) / len(rows) + rng.laplace(scale=1)
-        return [mean, *(x - mean for x in rows)]
-
-    assert causes(leaking, ROWS, 2.0)
+def around_the_mean(rows: list[float], rng: Any) -> list[float]:
+    mean = sum(rows) / len(rows) + rng.laplace(scale=1)
+    return [mean, *(x - mean for x in rows)]
 
 
-def test_a_threshold_that_alone_is_noised_is_found() -> None:
-    def leaking(rows: list[float], rng: Any) -> list[bool]:
-        threshold = 0.5 + rng.laplace(scale=1)
-        return [x > threshold for x in rows]
+def above_a_noisy_threshold(rows: list[float], rng: Any) -> list[bool]:
+    threshold = 0.5 + rng.laplace(scale=1)
+    return [x > threshold for x in rows]
 
-    assert causes(leaking, ROWS, 0.5)
+
+@pytest.mark.parametrize("mechanism", [around_the_mean, above_a_noisy_threshold])
+def test_data_around_a_noised_value_without_noise_of_their_own_are_found(mechanism: Any) -> None:
+    assert causes(mechanism, ROWS, 0.5)
 
 
 # Uniform numbers pick outcomes, and the way to an output is not the output.
-
-
-def by_weights(rows: list[float], rng: Any) -> int:
-    weights = [np.exp(0.5 * sum(x >= k / 2 for x in rows)) for k in range(3)]
-    left = rng.random() * sum(weights)
-    for place, weight in enumerate(weights):
-        left -= weight
-        if left < 0:
-            return place
-    return 2
 
 
 def square_wave(x: float, rng: Any) -> float:
@@ -124,31 +87,20 @@ def square_wave(x: float, rng: Any) -> float:
     return float(u - 0.3 if u < x else u + 0.3)
 
 
-def piecewise(x: float, rng: Any) -> float:
-    odds = np.exp(0.5)
-    far = (odds + 1) / (odds - 1)
-    low = (far + 1) / 2 * x - (far - 1) / 2
-    high = low + far - 1
-    if rng.random() < odds / (odds + 1):
-        return float(rng.uniform(low, high))
-    u = rng.uniform(0, far + 1)
-    return float(u - far if u - far < low else high + (u - (low + far)))
-
-
 def median_of_intervals(rows: list[float], rng: Any) -> float:
     ends = np.sort(np.r_[0, np.clip(rows, 0, 1), 1])
     utility = -np.abs(np.arange(len(ends) - 1) - len(rows) / 2)
     weights = np.diff(ends) * np.exp(0.5 * utility)
-    place = rng.choice(len(weights), p=weights / weights.sum())
-    return float(rng.uniform(ends[place], ends[place + 1]))
+    k = rng.choice(len(weights), p=weights / weights.sum())
+    return float(rng.uniform(ends[k], ends[k + 1]))
 
 
 def median_by_gumbel(rows: list[float], rng: Any) -> float:
     ends = np.sort(np.r_[0, np.clip(rows, 0, 1), 1])
     utility = -np.abs(np.arange(len(ends) - 1) - len(rows) / 2)
     weights = np.log(np.diff(ends)) + 0.5 * utility
-    place = int(np.argmax(weights + rng.gumbel(size=len(weights))))
-    return float(ends[place] + (ends[place + 1] - ends[place]) * rng.random())
+    k = int(np.argmax(weights + rng.gumbel(size=len(weights))))
+    return float(ends[k] + (ends[k + 1] - ends[k]) * rng.random())
 
 
 def discrete_noise(x: int, rng: Any) -> int:
@@ -175,66 +127,29 @@ VALUES = [0.2, 0.5, 0.9, 0.7], [0.2, 0.5, 0.9, 0.1]
 @pytest.mark.parametrize(
     ("mechanism", "pair"),
     [
-        (by_weights, VALUES),
         (square_wave, (0.2, 0.3)),
-        (piecewise, (-0.5, 0.5)),
         (median_of_intervals, VALUES),
         (median_by_gumbel, VALUES),
         (discrete_noise, (3, 4)),
-        (rotated, (0.2, 0.3)),
         (rotated, (0.0, 0.99)),
         (rotated_by_hand, (0.01, 0.02)),
     ],
-    ids=lambda one: getattr(one, "__name__", ""),
 )
 def test_uniform_numbers_that_pick_are_no_cause(mechanism: Any, pair: Any) -> None:
     assert causes(mechanism, pair, 1.1) == []
 
 
-def test_a_choice_that_depends_too_much_on_the_data_is_found() -> None:
-    def leaking(rows: list[float], rng: Any) -> int:
-        weights = np.exp(2 * np.array([sum(x >= k / 2 for x in rows) for k in range(3)]))
-        return int(rng.choice(3, p=weights / weights.sum()))
-
-    assert causes(leaking, VALUES, 1.1)
-
-
 @pytest.mark.parametrize(
     "mechanism",
     [
-        lambda x, rng: x + rng.uniform(-1, 1),
-        lambda x, rng: 3 * (x + 4 * (rng.random() - 0.5)),
-        lambda x, rng: x + random.uniform(-1, 1),
-        lambda x, rng: x + stats.uniform(-1, 2).rvs(random_state=rng),
-        lambda x, rng: [1.0, *(np.array([0.0, 0.0, x]) + rng.uniform(-1, 1, 3)).tolist()],
+        lambda x, rng: x + (1 if rng.random() < 0.5 else -1) * rng.exponential(2.0),
+        lambda x: x + random.choice([-1, 1]) * random.expovariate(0.5),
     ],
 )
-def test_uniform_noise_is_found(mechanism: Any) -> None:
-    assert causes(mechanism, (0.0, 0.5), 1.1)
-
-
-# One-sided noise.
-
-SIGNED = [
-    lambda x, rng: x + (1 if rng.random() < 0.5 else -1) * rng.exponential(2.0),
-    lambda x, rng: x + rng.choice([-1, 1]) * rng.exponential(2.0),
-    lambda x: x + random.choice([-1, 1]) * random.expovariate(0.5),
-]
-
-
-@pytest.mark.parametrize("mechanism", SIGNED)
 def test_one_sided_noise_with_a_sign_by_chance_has_no_known_cost(mechanism: Any) -> None:
-    found = dpaudit.trace(mechanism, 0.0, 1.0, dpaudit.PureDP(0.5))
-    assert not found.findings
-    assert [(site.law, site.cost) for site in found.sites] == [("exponential", None)]
-    assert "ε = unknown" not in str(found)
-    assert "cost unknown" in str(found)
-
-
-def test_one_sided_noise_alone_hides_nothing() -> None:
-    assert causes(lambda x, rng: x + rng.exponential(2.0), (0.0, 1.0), 0.5) == [
-        "too-little-noise: `rng.exponential(2.0)` with scale 2 hides a change of 1: ε = ∞"
-    ]
+    trace = dpaudit.trace(mechanism, 0.0, 1.0, dpaudit.PureDP(0.5))
+    assert not trace.findings
+    assert [(site.law, site.cost) for site in trace.sites] == [("exponential", None)]
 
 
 # Laws that are mixtures.
@@ -246,7 +161,6 @@ def test_one_sided_noise_alone_hides_nothing() -> None:
         lambda x, rng: x + np.sqrt(2 * rng.exponential()) * rng.normal(),  # Laplace noise
         lambda x, rng: x + rng.normal(0, np.sqrt(2 * rng.exponential())),
         lambda x, rng: x + rng.normal() * rng.normal() + rng.normal() * rng.normal(),  # Laplace
-        lambda x: x + random.gauss(0, math.sqrt(2 * random.expovariate(1))),
     ],
 )
 def test_the_law_of_a_piece_is_not_that_of_a_mixture(mechanism: Any) -> None:
@@ -268,19 +182,15 @@ TEN = [True] * 9 + [False]
 @pytest.mark.parametrize(
     "mechanism",
     [
-        lambda x, rng: x if rng.choice(TEN) else 1 - x,
-        lambda x, rng: x if rng.choice([True, False], p=[0.9, 0.1]) else 1 - x,
-        lambda x, rng: [x if one else 1 - x for one in rng.choice(np.array(TEN), size=1)],
-        lambda x: x if random.choice(TEN) else 1 - x,
-        lambda x: x if random.choices([True, False], [9, 1])[0] else 1 - x,
+        lambda x, rng: [x if coin else 1 - x for coin in rng.choice(np.array(TEN), size=1)],
         lambda x: x if secrets.choice(TEN) else 1 - x,
-        lambda x: x if random.Random(None).choice(TEN) else 1 - x,
+        lambda x, rng: x if rng.integers(100) < 90 else 1 - x,
     ],
 )
 def test_which_of_several_equal_things_is_picked_tells_nothing(mechanism: Any) -> None:
-    found = dpaudit.trace(mechanism, 0, 1, dpaudit.PureDP(2.0))
-    assert [site.cost for site in found.sites] == [pytest.approx(np.log(9))]
-    assert len(found.causes) == 1
+    trace = dpaudit.trace(mechanism, 0, 1, dpaudit.PureDP(2.0))
+    assert [site.cost for site in trace.sites] == [pytest.approx(np.log(9))]
+    assert len(trace.causes) == 1
     assert not dpaudit.trace(mechanism, 0, 1, dpaudit.PureDP(2.2)).causes
 
 
@@ -318,31 +228,27 @@ def test_noised_arrays_are_sorted_and_copied() -> None:
     assert causes(several, ([3, 1], [2, 1]), 2.0) == []
 
 
-def poll(rows: list[int], rng: Any) -> list[int]:
-    return [x if rng.random() < 0.75 else 1 - x for x in rows]
-
-
 def poll_of_arrays(rows: list[int], rng: Any) -> Any:
     return np.where(rng.random(len(rows)) < 0.75, rows, 1 - np.asarray(rows))
 
 
 def counted(rows: list[int], rng: Any) -> int:
-    return sum(poll(rows, rng))
+    return sum(x if rng.random() < 0.75 else 1 - x for x in rows)
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "place"),
+    ("mechanism", "index"),
     # The halves are of the coins, whatever is made of them.
-    [(poll, 0), (poll_of_arrays, 77), (counted, 139)],
+    [(poll_of_arrays, 77), (counted, 139)],
 )
-def test_one_of_many_coins_is_found_by_halves(mechanism: Any, place: int) -> None:
+def test_one_of_many_coins_is_found_by_halves(mechanism: Any, index: int) -> None:
     calls = []
 
     def called(rows: list[int], rng: Any) -> Any:
         calls.append(1)
         return mechanism(rows, rng)
 
-    pair = [0] * 140, [int(one == place) for one in range(140)]
+    pair = [0] * 140, [int(k == index) for k in range(140)]
     assert causes(called, pair, 1.2) == []
     # Two runs for each of six pairs, one for state, and those that look for the coin.
     assert len(calls) < 80

@@ -38,20 +38,10 @@ def traced(function: Any, pair: Any = VOTES, claim: PrivacyClaim | None = None) 
     return trace_pair(CallableTarget(function=function), d1, d2, claim or PureDP(1.0))
 
 
-def last_line(function: Any) -> int:
-    lines, start = inspect.getsourcelines(function)
-    return start + len(lines) - 1
-
-
 def count_of_the_winner(votes: Any, rng: Any) -> Any:
-    noisy = [one + rng.laplace(scale=2) for one in votes]
+    noisy = [vote + rng.laplace(scale=2) for vote in votes]
     winner = int(np.argmax(noisy))
     return winner, votes[winner]
-
-
-def plain_number(votes: Any, rng: Any) -> Any:
-    noisy = [one + rng.laplace(scale=2) for one in votes]
-    return float(votes[int(np.argmax(noisy))])
 
 
 def in_arrays(votes: Any, rng: Any) -> Any:
@@ -60,25 +50,9 @@ def in_arrays(votes: Any, rng: Any) -> Any:
     return {"winner": winner, "count": votes[winner]}
 
 
-def winner_alone(votes: Any, rng: Any) -> Any:
-    return int(np.argmax([one + rng.laplace(scale=2) for one in votes]))
-
-
 def noised_again(votes: Any, rng: Any) -> Any:
-    winner = int(np.argmax([one + rng.laplace(scale=4) for one in votes]))
+    winner = int(np.argmax([vote + rng.laplace(scale=4) for vote in votes]))
     return winner, votes[winner] + rng.laplace(scale=2)
-
-
-def label_of_the_winner(votes: Any, rng: Any) -> Any:
-    return "abcd"[int(np.argmax([one + rng.laplace(scale=2) for one in votes]))]
-
-
-def largest(votes: Any, rng: Any) -> Any:
-    return max(one + rng.laplace(scale=2) for one in votes)
-
-
-def rounded(votes: Any, rng: Any) -> Any:
-    return [round(float(one + rng.laplace(scale=2))) for one in votes]
 
 
 def honest_by_a_normal(bit: int, rng: Any) -> Any:
@@ -87,40 +61,38 @@ def honest_by_a_normal(bit: int, rng: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("function", "pair"),
-    [(count_of_the_winner, VOTES), (plain_number, VOTES[::-1]), (in_arrays, VOTES)],
+    [(count_of_the_winner, VOTES[::-1]), (in_arrays, VOTES)],
 )
 def test_the_plain_count_of_a_winner_is_a_cause(function: Any, pair: Any) -> None:
-    found = traced(function, pair)
-    (cause,) = found.causes
-    assert (cause.kind, cause.line.line) == ("no-noise", last_line(function))
-    assert "noise selects it" in cause.words
+    trace = traced(function, pair)
+    (cause,) = trace.causes
+    lines, start = inspect.getsourcelines(function)
+    assert (cause.kind, cause.line.line) == ("no-noise", start + len(lines) - 1)
     assert cause.cost == np.inf
-    assert found.total is None
+    assert trace.total is None
 
 
 @pytest.mark.parametrize(
-    ("function", "pair"),
+    "function",
     [
-        *((winner_alone, RARE), (noised_again, VOTES), (noised_again, RARE)),
-        *((label_of_the_winner, VOTES), (rounded, VOTES), (largest, RARE)),
+        lambda votes, rng: int(np.argmax([vote + rng.laplace(scale=2) for vote in votes])),
+        lambda votes, rng: max(vote + rng.laplace(scale=2) for vote in votes),
+        noised_again,
     ],
 )
-def test_a_winner_without_its_count_is_none(function: Callable[..., Any], pair: Any) -> None:
-    found = traced(function, pair)
-    assert not [one for one in found.findings if one.kind == "no-noise"]
-    assert found.understood
+def test_a_winner_without_its_count_is_none(function: Callable[..., Any]) -> None:
+    trace = traced(function, RARE)
+    assert "no-noise" not in {finding.kind for finding in trace.findings}
+    assert trace.understood
 
 
 def test_what_a_claim_allows_is_no_cause() -> None:
-    assert traced(honest_by_a_normal, (1, 0)).causes == ()
+    trace = traced(honest_by_a_normal, (1, 0))
+    assert (trace.causes, trace.total) == ((), None)
     # Of so large an ε, no number of runs says that the other input never has it.
-    found = traced(count_of_the_winner, claim=PureDP(5.0))
-    assert not found.causes
-    assert not found.understood
-
-
-def test_noise_that_hides_nothing_that_differs_has_no_total() -> None:
-    assert traced(honest_by_a_normal, (1, 0)).total is None
+    trace = traced(count_of_the_winner, claim=PureDP(5.0))
+    assert not trace.causes
+    assert not trace.understood
 
 
 def raises_by_chance(rows: Any, rng: Any) -> Any:
@@ -130,39 +102,22 @@ def raises_by_chance(rows: Any, rng: Any) -> Any:
     return noisy
 
 
-def raises_by_noise(rows: Any, rng: Any) -> Any:
-    noisy = len(rows) + rng.laplace(scale=1)
-    if noisy < 1.5:
-        raise ValueError("few")
-    return noisy
-
-
-def test_an_exception_by_chance_of_one_input_alone_is_a_cause() -> None:
-    for pair in (([1], [1, 2]), ([1, 2], [1])):
-        found = traced(raises_by_chance, pair)
-        (cause,) = found.causes
-        lines, start = inspect.getsourcelines(raises_by_chance)
-        (at,) = (number for number, line in enumerate(lines, start) if "raise " in line)
-        assert (cause.kind, cause.line.line) == ("exception", at)
-        assert cause.words.startswith(f"ValueError is raised for d{1 + pair[0].count(2)} alone, in")
-    assert not traced(raises_by_noise, pair).findings
+@pytest.mark.parametrize("pair", [([1], [1, 2]), ([1, 2], [1])])
+def test_an_exception_by_chance_of_one_input_alone_is_a_cause(pair: Any) -> None:
+    (cause,) = traced(raises_by_chance, pair).causes
+    assert cause.kind == "exception"
+    assert cause.words.startswith(f"ValueError is raised for d{1 + pair[0].count(2)} alone, in")
 
 
 SWAPPED = [3, 2], [2, 3]
 
 
-def with_names(votes: Any, rng: Any) -> Any:
-    winner, count = count_of_the_winner(votes, rng)
-    return {"winner and more": winner, "count and more": count}
-
-
-@pytest.mark.parametrize("function", [count_of_the_winner, with_names])
-def test_two_values_that_leak_together_are_found(function: Any) -> None:
-    (cause,) = traced(function, SWAPPED).causes
+def test_two_values_that_leak_together_are_found() -> None:
+    (cause,) = traced(count_of_the_winner, SWAPPED).causes
     assert (cause.kind, cause.cost) == ("no-noise", math.inf)
-    without = trace_pair(CallableTarget(function=function), *SWAPPED, None)
-    assert [(one.kind, one.is_cause) for one in without.findings][:1] == [("no-noise", False)]
-    assert (without.understood, without.total) == (False, None)
+    trace = trace_pair(CallableTarget(function=count_of_the_winner), *SWAPPED, None)
+    assert (trace.findings[0].kind, trace.findings[0].is_cause) == ("no-noise", False)
+    assert (trace.understood, trace.total) == (False, None)
 
 
 @pytest.mark.parametrize(
@@ -172,30 +127,22 @@ def test_two_values_that_leak_together_are_found(function: Any) -> None:
 def test_two_values_that_may_leak_are_a_finding_and_leave_no_total(
     often: int, runs: int, total: str | None
 ) -> None:
-    made = couple(subject_of(CallableTarget(function=count_of_the_winner)), *SWAPPED, 2)
-    rare = [one._replace(often=often, runs=runs) for one in made.selected]
-    case = judge(made._replace(selected=tuple(rare)), PureDP(4.0))
+    pairs = couple(subject_of(CallableTarget(function=count_of_the_winner)), *SWAPPED, 2)
+    rare = [value._replace(often=often, runs=runs) for value in pairs.selected]
+    case = judge(pairs._replace(selected=tuple(rare)), PureDP(4.0))
     assert rare
     assert case.total == total
-    kinds = [(one.kind, one.is_cause) for one in case.found]
+    kinds = [(finding.kind, finding.is_cause) for finding in case.found]
     assert kinds == ([("no-noise", False)] if total is None else [])
-    assert {one.cost for one in case.found} <= {math.inf if often >= 100 else None}
+    assert {finding.cost for finding in case.found} <= {math.inf if often >= 100 else None}
 
 
 def laplace_vector(votes: Any, rng: Any) -> Any:
     return list(np.array(votes) + rng.laplace(scale=4, size=2))
 
 
-def normal_vector(votes: Any, rng: Any) -> Any:
-    return list(np.array(votes) + rng.normal(scale=20, size=2))
-
-
 def wide_integers(votes: Any, rng: Any) -> Any:
-    return [int(one + rng.geometric(0.02) - rng.geometric(0.02)) for one in votes]
-
-
-def wide_rounded(votes: Any, rng: Any) -> Any:
-    return [round(float(one + rng.laplace(scale=50))) for one in votes]
+    return [int(vote + rng.geometric(0.02) - rng.geometric(0.02)) for vote in votes]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 300.0])
@@ -204,15 +151,15 @@ def test_two_values_that_were_counted_in_few_runs_are_no_pass(
 ) -> None:
     # A slow mechanism has no time for more runs.
     monkeypatch.setattr(one_sided, "_COUNTING_SECONDS", seconds)
-    found = traced(count_of_the_winner, SWAPPED, PureDP(4.0))
-    assert [(one.kind, one.is_cause) for one in found.findings] == [("no-noise", False)]
-    assert not found.understood
-    assert found.total is None
+    trace = traced(count_of_the_winner, SWAPPED, PureDP(4.0))
+    assert [(finding.kind, finding.is_cause) for finding in trace.findings] == [("no-noise", False)]
+    assert not trace.understood
+    assert trace.total is None
     claim = ApproximateDP(1.0, 1e-5)
-    for function in (laplace_vector, normal_vector, wide_integers, wide_rounded):
-        found = traced(function, SWAPPED, claim)
-        assert (found.findings, found.understood) == ((), True)
-        assert found.total is not None
+    for function in (laplace_vector, wide_integers):
+        trace = traced(function, SWAPPED, claim)
+        assert (trace.findings, trace.understood) == ((), True)
+        assert trace.total is not None
 
 
 def by_two_uniform_numbers(votes: Any, rng: Any) -> Any:
@@ -221,20 +168,20 @@ def by_two_uniform_numbers(votes: Any, rng: Any) -> Any:
 
 
 def test_noise_of_an_unknown_form_next_to_noise_of_a_known_cost_is_no_pass() -> None:
-    found = traced(by_two_uniform_numbers, ([3, 2], [2, 3]))
-    assert not found.causes
-    assert not found.understood
-    assert "no-noise" in {one.kind for one in found.findings}
+    trace = traced(by_two_uniform_numbers, ([3, 2], [2, 3]))
+    assert not trace.causes
+    assert not trace.understood
+    assert "no-noise" in {finding.kind for finding in trace.findings}
 
 
 def test_values_share_the_error_probability_and_are_counted_in_later_runs() -> None:
     subject = subject_of(CallableTarget(function=count_of_the_winner))
     pairs, runs = couple(subject, *SWAPPED, 2).coupled, FreeRuns(Coupler(subject, SWAPPED))
-    found = one_sided.selected(pairs, runs)
-    assert {one.part for one in found} == {("output[0]", "output[1]")}
-    assert {one.runs for one in found} == {len(runs.both()[0]) - one_sided._FIRST_RUNS}
-    assert {one.tried for one in found} == {4}
-    assert math.isclose(found[0].level * 4 * 30, 1e-5)
+    values = one_sided.selected(pairs, runs)
+    assert {value.part for value in values} == {("output[0]", "output[1]")}
+    assert {value.runs for value in values} == {len(runs.both()[0]) - one_sided._FIRST_RUNS}
+    assert {value.tried for value in values} == {4}
+    assert math.isclose(values[0].level * 4 * 30, 1e-5)
 
 
 def counted(often: int, runs: int) -> Selected:
@@ -243,10 +190,10 @@ def counted(often: int, runs: int) -> Selected:
 
 def test_counting_stops_when_the_counts_refute_the_claim() -> None:
     subject = subject_of(CallableTarget(function=count_of_the_winner))
-    (whole, *_), (early, *_) = (
+    (complete, *_), (early, *_) = (
         couple(subject._replace(claim=claim), *VOTES, 2).selected for claim in ((), [(0.1, 0.0)])
     )
-    assert early.runs < whole.runs
+    assert early.runs < complete.runs
     assert stats.beta.ppf(1e-5, early.often, early.runs - early.often + 1) > math.exp(0.1) * (
         1 - 1e-5 ** (1 / early.runs)
     )
@@ -258,7 +205,7 @@ def test_counts_that_end_counting_refute_the_claim_by_exact_bounds() -> None:
         least = np.asarray(stats.beta.ppf(one_sided._CHECK_ALPHA, often, runs - often + 1))
         for epsilon, delta in ((0.0, 0.0), (1.0, 0.0), (1.0, 0.01), (3.0, 1e-6)):
             point = (epsilon, delta)
-            ends = [one_sided._refutes(counted(one, runs), point) for one in often.tolist()]
+            ends = [one_sided._refutes(counted(number, runs), point) for number in often.tolist()]
             assert np.all(least[ends] > math.exp(epsilon) * most + delta)
     assert one_sided._refutes(counted(100, 200), (1.0, 0.0))
     assert not one_sided._refutes(counted(100, 200), (2.0, 0.0))
@@ -291,38 +238,23 @@ def by_a_coin(votes: Any, rng: Any) -> Any:
     return sum(votes) + rng.laplace()
 
 
-def by_an_integer(votes: Any, rng: Any) -> Any:
-    if rng.integers(2):
-        return sum(votes) + rng.laplace()
-    return float(sum(votes))
-
-
 def noised_both_ways(votes: Any, rng: Any) -> Any:
     if rng.random() < 0.5:
         return sum(votes) + rng.laplace(scale=2)
     return sum(votes) + rng.laplace()
 
 
-@pytest.mark.parametrize("function", [by_a_coin, by_an_integer])
-def test_a_coin_that_opens_a_way_without_noise_is_a_cause(function: Any) -> None:
-    found = traced(function)
-    (cause,) = found.causes
+def test_a_coin_that_opens_a_way_without_noise_is_a_cause() -> None:
+    trace = traced(by_a_coin)
+    (cause,) = trace.causes
     assert cause.kind == "no-noise"
-    assert "output is 6 for d1" in cause.words
-    assert cause.line.line == inspect.getsourcelines(function)[1] + (
-        2 if function is by_a_coin else 3
-    )
-    assert found.total is None
-
-
-def test_a_coin_that_opens_two_noised_ways_is_none() -> None:
+    assert cause.line.line == inspect.getsourcelines(by_a_coin)[1] + 2
+    assert trace.total is None
     assert not traced(noised_both_ways).causes
 
 
 def test_where_runs_do_not_refute_the_claim_it_is_a_finding_all_the_same() -> None:
     for claim in (PureDP(3.0), None):
-        found = trace_pair(CallableTarget(function=by_a_coin), *VOTES, claim)
-        (finding,) = found.findings
-        assert not finding.is_cause
-        assert "output is 6 for d1" in finding.words
-        assert not found.understood
+        trace = trace_pair(CallableTarget(function=by_a_coin), *VOTES, claim)
+        assert [finding.is_cause for finding in trace.findings] == [False]
+        assert not trace.understood

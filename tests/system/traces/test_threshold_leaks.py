@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
@@ -14,7 +13,6 @@ import pytest
 
 from dpaudit.claims import ApproximateDP, PrivacyClaim
 from dpaudit.targets.target import CallableTarget
-from dpaudit.tracing.costs import tail
 from dpaudit.tracing.mechanism_trace import trace_pair
 
 pytestmark = pytest.mark.usefixtures("shared_runs")
@@ -23,40 +21,31 @@ TAU = 1 - math.log(2 * 0.01)
 
 
 def counts(data: Sequence[str], tau: float, rng: np.random.Generator) -> dict[str, float]:
-    found = {}
+    released = {}
     for key, count in Counter(data).items():
         noisy = count + rng.laplace(scale=1.0)
         if noisy >= tau:
-            found[key] = noisy
-    return found
+            released[key] = noisy
+    return released
 
 
 def keys(data: Sequence[str], tau: float, rng: np.random.Generator) -> list[str]:
     return sorted(k for k, count in Counter(data).items() if tau - count < rng.normal(0, 1))
 
 
-def as_a_set(data: Sequence[str], tau: float) -> set[str]:
-    found = set()
-    for key, count in sorted(Counter(data).items()):
-        noisy = count - random.gauss(0, 1.0)
-        if not noisy <= tau:
-            found.add(key)
-    return found
-
-
 def whole(data: Sequence[str], tau: float, rng: np.random.Generator) -> list[str]:
     p = 1 - math.exp(-1.0)
-    found = []
+    released = []
     for key, count in sorted(Counter(data).items()):
         noise = rng.geometric(p) - rng.geometric(p)
         if count + noise > tau:
-            found.append(key)
-    return found
+            released.append(key)
+    return released
 
 
 def arrays(data: Sequence[str], tau: float, rng: np.random.Generator) -> list[str]:
-    found, many = np.unique(data, return_counts=True)
-    return sorted(found[many + rng.laplace(size=len(many)) > tau].tolist())
+    words, many = np.unique(data, return_counts=True)
+    return sorted(words[many + rng.laplace(size=len(many)) > tau].tolist())
 
 
 LAPLACE, NORMAL = 0.01, 1 - NormalDist().cdf(TAU - 1)
@@ -64,8 +53,7 @@ LAPLACE, NORMAL = 0.01, 1 - NormalDist().cdf(TAU - 1)
 
 @pytest.mark.parametrize(
     ("function", "delta"),
-    [(counts, LAPLACE), (keys, NORMAL), (as_a_set, NORMAL)],
-    ids=lambda one: getattr(one, "__name__", ""),
+    [(counts, LAPLACE), (keys, NORMAL)],
 )
 def test_the_probability_is_held_against_delta(function: Callable[..., Any], delta: float) -> None:
     target = CallableTarget(function=function, params={"tau": TAU})
@@ -76,16 +64,13 @@ def test_the_probability_is_held_against_delta(function: Callable[..., Any], del
     )
     for claim in claims:
         causes = trace_pair(target, D1, D2, claim).causes
-        assert [one.kind for one in causes] == ["too-little-noise"]
+        assert [cause.kind for cause in causes] == ["too-little-noise"]
         assert f"probability {delta:.4g}" in causes[0].words
         assert "d2 alone" in causes[0].words
-        turned = trace_pair(target, D2, D1, claim).causes
-        assert "d1 alone" in turned[0].words
+        assert "d1 alone" in trace_pair(target, D2, D1, claim).causes[0].words
 
 
-@pytest.mark.parametrize(
-    "function", [counts, keys, as_a_set, whole, arrays], ids=lambda one: one.__name__
-)
+@pytest.mark.parametrize("function", [counts, whole, arrays])
 @pytest.mark.parametrize(("d1", "d2"), [(D1, D1[1:]), (["a"], ["a", "a"])])
 def test_what_both_may_have_is_no_cause(
     function: Callable[..., Any], d1: list[str], d2: list[str]
@@ -104,25 +89,12 @@ def test_of_arrays_only_what_one_input_alone_has_is_named(d2: list[str]) -> None
             assert "releases 'b'" in cause.words
 
 
-def empty_as_well(data: Sequence[str], tau: float, rng: np.random.Generator) -> list[str]:
-    """Release every key of a list, whoever has it."""
-    seen = Counter(data)
-    return [key for key in "abc" if seen[key] + rng.laplace() > tau]
-
-
-def test_keys_that_are_known_are_no_cause() -> None:
-    target = CallableTarget(function=empty_as_well, params={"tau": TAU})
-    claim: PrivacyClaim = ApproximateDP(1.0, 1e-9)
-    for d1, d2 in ((D1, D2), ([], ["b"])):
-        assert not trace_pair(target, d1, d2, claim).causes
-
-
 def rare_in_both(data: Sequence[str], rng: np.random.Generator) -> list[str]:
     """Whoever is there, "x" is shown where two pieces of noise are both large."""
-    found = [key for key in data if rng.laplace() > 9]
+    released = [key for key in data if rng.laplace() > 9]
     if rng.laplace() > 9 and rng.laplace() > 9:
-        found.append("b")
-    return found
+        released.append("b")
+    return released
 
 
 def test_what_takes_two_pieces_of_noise_is_possible() -> None:
@@ -144,14 +116,3 @@ def test_what_other_noise_has_a_say_in_is_less_likely_than_its_threshold_says(ke
     many = ["a"] * 8
     for pair in (([*many, key], many), (many, [*many, key])):
         assert not trace_pair(target, *pair, ApproximateDP(1.0, 0.01)).causes
-
-
-def test_tails() -> None:
-    assert tail("laplace", 2.0, 3.0) == pytest.approx(math.exp(-1.5) / 2)
-    assert tail("laplace", 2.0, -3.0) == pytest.approx(1 - math.exp(-1.5) / 2)
-    assert tail("normal", 2.0, 3.0) == pytest.approx(1 - NormalDist(0, 2).cdf(3.0))
-    weights = {k: math.exp(-abs(k) / 1.5) for k in range(-200, 201)}
-    for margin in (-2.0, -0.5, 0.0, 0.5, 3.0):
-        expected = sum(w for k, w in weights.items() if k > margin) / sum(weights.values())
-        assert tail("discrete", 1.5, margin) == pytest.approx(expected)
-    assert tail("gumbel", 1.0, 0.0) is None

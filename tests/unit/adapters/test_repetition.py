@@ -34,7 +34,7 @@ def vectors(x: int, size: int, rng: Rng) -> Any:
 
 
 def texts(x: int, size: int, rng: Rng) -> Any:
-    return [f"{x}{place}" for place in range(size)]
+    return [f"{x}{index}" for index in range(size)]
 
 
 def test_runs_are_drawn_in_one_batch_and_split() -> None:
@@ -71,7 +71,7 @@ def test_the_first_exception_is_the_outcome_of_all_runs() -> None:
 
 
 def test_a_composition_is_repeated_as_a_whole() -> None:
-    parts = tuple(CallableTarget(function=one) for one in (numbers, numbers))
+    parts = (CallableTarget(function=numbers),) * 2
     mechanism = load_mechanism(repeated(ComposedTarget(parts=parts), 2))
     assert isinstance(mechanism, Repetition)
     outputs = mechanism.sample(0, 2, np.random.default_rng(0))
@@ -88,9 +88,9 @@ def test_a_composition_is_repeated_as_a_whole() -> None:
     ],
 )
 def test_every_definition_composes(claim: Any, repeat: int, expected: Any) -> None:
-    given = {"mechanism": RESPONSE, "d1": 0, "d2": 1, "repeat": repeat}
+    settings = {"mechanism": RESPONSE, "d1": 0, "d2": 1, "repeat": repeat}
     parameters = {"definition": claim.key, **claim.parameters()}
-    assert build_spec({**given, "claim": parameters}).tested == expected
+    assert build_spec({**settings, "claim": parameters}).tested == expected
 
 
 def shifted(seed: int, size: int) -> SelectionDraws:
@@ -108,17 +108,17 @@ def area(scores: Any, is_d1: Any) -> float:
     return float((rank[is_d1].sum() - d1 * (d1 - 1) / 2) / (d1 * (len(scores) - d1)))
 
 
-def held_out(actual: list[Candidate], fresh: SelectionDraws) -> float:
-    assert actual[0].scored is not None
-    return area(actual[0].scored.final_score()(fresh.outcomes), fresh.is_d1)
+def held_out(candidates: list[Candidate], fresh: SelectionDraws) -> float:
+    assert candidates[0].scored is not None
+    return area(candidates[0].scored.final_score()(fresh.outcomes), fresh.is_d1)
 
 
 def test_runs_are_pooled_to_learn_one_score() -> None:
     """The optimal score, the sum of the true log-ratios, has an area of 0.597."""
     learned, fresh = shifted(1, 4_000), shifted(2, 100_000)
-    together, apart = (held_out(attack(learned), fresh) for attack in (exchangeable, additive))
+    pooled, separate = (held_out(attack(learned), fresh) for attack in (exchangeable, additive))
     values = np.stack([column.numbers for column in fresh.outcomes.columns])
     best = area(np.sum(np.abs(values - 1) - np.abs(values), axis=0), fresh.is_d1)
     assert best == pytest.approx(0.597, abs=0.005)
-    assert together > best - 0.012
-    assert apart < together - 0.01
+    assert pooled > best - 0.012
+    assert separate < pooled - 0.01

@@ -18,7 +18,7 @@ def single(x: int, rng: np.random.Generator) -> Any:
     return "single", x
 
 
-def other(x: int) -> Any:
+def raises(x: int) -> Any:
     raise ValueError(x)
 
 
@@ -33,24 +33,19 @@ def of(a: Any, b: Any) -> Any:
 def test_each_output_is_of_the_side_of_its_input() -> None:
     two = load_mechanism(of(single, batch))
     for seed in range(4):
-        drawn = two.sample_each(INPUTS, np.random.default_rng(seed))
-        assert drawn == [0, ("single", 1), ("single", 2), 30, 40]
+        outputs = two.sample_each(INPUTS, np.random.default_rng(seed))
+        assert outputs == [0, ("single", 1), ("single", 2), 30, 40]
     assert list(two.sample(Side(True, 7), 3, np.random.default_rng())) == [70, 70, 70]
     assert two.sample_each([], np.random.default_rng()) == []
+    assert not two.interleaved
+    assert two.parts[::3] == (single, batch)
 
 
 def test_exceptions_of_a_side_are_outcomes() -> None:
-    drawn = load_mechanism(of(single, other)).sample_each(INPUTS, np.random.default_rng(0))
-    assert [isinstance(output, Raised) for output in drawn] == [side.is_b for side in INPUTS]
-
-
-def test_draws_alternate_only_if_both_mechanisms_make_single_draws() -> None:
-    assert load_mechanism(of(single, other)).interleaved
-    assert not load_mechanism(of(single, batch)).interleaved
-
-
-def test_the_generators_of_both_are_parts() -> None:
-    assert load_mechanism(of(single, batch)).parts[::3] == (single, batch)
+    two = load_mechanism(of(single, raises))
+    outputs = two.sample_each(INPUTS, np.random.default_rng(0))
+    assert [isinstance(output, Raised) for output in outputs] == [side.is_b for side in INPUTS]
+    assert two.interleaved
 
 
 def test_a_description_tells_two_targets_from_one() -> None:

@@ -61,13 +61,3 @@ def test_idle_columns_do_not_flatter_the_tails_of_the_sum(seed: int) -> None:
 def test_many_columns_that_tell_a_little_are_all_taken() -> None:
     # Each gains at most n ε²/8 = 12 nats.
     assert weighing(additive(drawn([0.07] * 20, 3))[0]) >= 18
-
-
-def test_of_more_columns_than_are_fitted_closely_the_telling_ones_are_found() -> None:
-    shifts = [0.0] * 200
-    shifts[150], shifts[190] = 1.0, 0.5
-    (candidate,) = additive(drawn(shifts, 5))
-    level = candidate.level_map()
-    assert isinstance(level, ScoreLevels)
-    assert {"output[150]", "output[190]"} == {name for name, _ in level.score.columns[:2]}
-    assert weighing(candidate) <= 4

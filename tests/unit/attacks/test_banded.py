@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.objective import Objective, rank_key
 from dpaudit.attacks.prefixes import BANDED, banded
-from dpaudit.attacks.sequences import Prefixes
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import Candidate
-from dpaudit.levels.scores import ScoreLevels
 from dpaudit.outcomes import from_raw
 
 AIM = Objective(ProfilePoint(1.0, 0.0), 1_000_000)
@@ -77,18 +75,3 @@ def test_its_levels_are_those_of_each_output_by_itself(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["numbers", "counts"])
 def test_without_numbers_beside_few_values_there_is_nothing_to_say(kind: str) -> None:
     assert banded(answers(kind, 5_000)) == []
-
-
-def test_codes_beside_the_answers_stay_what_they_are() -> None:
-    draws = answers("codes", 40_000)
-    shares = [0.75, 0.16, 0.03, 0.03, 0.03]
-    codes = np.random.default_rng(5).choice(5, draws.size, p=shares).astype(np.float64)
-    columns = [one.numbers for one in draws.outcomes.columns]
-    beside = SelectionDraws(from_raw(np.stack([*columns, codes], axis=1)), draws.is_d1)
-    level = best(banded(beside)).level_map()
-    assert isinstance(level, ScoreLevels)
-    assert isinstance(level.score, Prefixes)
-    in_bands = [step.symbols.name for step in level.score.steps if step.symbols.bands is not None]
-    assert in_bands == [f"output[{place}]" for place in range(10)]
-    promised = rank_key(best(banded(beside)), AIM)[0]
-    assert promised > 0.9 * rank_key(best(banded(draws)), AIM)[0]

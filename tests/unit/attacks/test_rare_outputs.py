@@ -34,11 +34,6 @@ def table_of(seen: Any, kept: Any, is_d1: list[bool]) -> RareTable:
     return RareTable(rare_filter, SelectionDraws(from_raw(kept), np.array(is_d1, dtype=bool)), ARMS)
 
 
-def order_of(seen: Any, kept: Any, is_d1: list[bool]) -> Candidate | None:
-    found = table_of(seen, kept, is_d1).order()
-    return found[0] if found else None
-
-
 def words_of_d1(order: Candidate) -> str:
     """Return the event that an outcome is at the level most for d1."""
     chosen = np.arange(len(order.counts)) == len(order.counts) - 2
@@ -46,8 +41,7 @@ def words_of_d1(order: Candidate) -> str:
 
 
 def test_a_value_that_one_input_gives_is_the_last_level() -> None:
-    order = order_of([0.0, 1.0] * 50, [77.0] * 12, [True] * 12)
-    assert order is not None
+    (order,) = table_of([0.0, 1.0] * 50, [77.0] * 12, [True] * 12).order()
     assert order.counts.tolist() == [[49_988, 50_000], [12, 0], [0, 0]]
     assert words_of_d1(order) == "output is 77"
     levels = order.level_map()(from_raw([0.0, 77.0, 1.0, 5.0]))
@@ -58,8 +52,7 @@ def test_many_cells_that_say_nothing_do_not_hide_one_that_does(rng: np.random.Ge
     noise = rng.choice(np.arange(100.0, 107.0), size=100)
     kept = [*noise.tolist(), *[77.0] * 20]
     is_d1 = [*(rng.random(100) < 0.5).tolist(), *[True] * 20]
-    order = order_of([0.0, 1.0] * 50, kept, is_d1)
-    assert order is not None
+    (order,) = table_of([0.0, 1.0] * 50, kept, is_d1).order()
     assert words_of_d1(order) == "output is 77"
     assert order.estimate is not None
     shares = order.estimate.draws[:, 0] / order.estimate.draws.sum(axis=1)
@@ -67,26 +60,11 @@ def test_many_cells_that_say_nothing_do_not_hide_one_that_does(rng: np.random.Ge
     assert np.abs(shares[:-1] - 0.5).max() < 0.1
 
 
-@pytest.mark.parametrize(
-    ("usual", "kept", "later"),
-    [
-        (["a", "b"], [f"debug-{number}" for number in range(12)], "debug-99"),
-        ([0.0, 1.0], [f"debug-{number}" for number in range(12)], "debug-99"),
-        ([[1, 2], [1, 3]], [[1, 2, *range(n)] for n in range(1, 13)], [1, 3, *range(20)]),
-    ],
-)
-def test_what_is_rare_and_never_the_same_twice_is_a_level(
-    usual: list[Any], kept: list[Any], later: Any
-) -> None:
-    order = order_of(usual * 50, kept, [True] * 12)
-    assert order is not None
-    assert order.counts[1:].sum() == 12
-    level = order.level_map()
-    found = level(from_raw([usual[0], later, usual[1]]))
-    assert found[0] == found[2] == 0 < found[1]
-    # Whatever it stands beside: all the others may have the same.
-    assert level(from_raw([later])).tolist() == [found[1]]
-    assert level(from_raw([later, later])).tolist() == [found[1]] * 2
+def test_of_many_columns_the_order_names_those_that_tell() -> None:
+    usual = [[0.0] * 7, [1.0] * 7] * 50
+    kept = [[9.0] * 6 + [0.0]] * 20 + [[0.0] * 6 + [77.0]] * 20
+    (order,) = table_of(usual, kept, [True, False] * 10 + [True] * 20).order()
+    assert words_of_d1(order) == "output[6] is 77"
 
 
 def rule_of(table: RareTable, point: ProfilePoint = PURE, coming: int = 100_000) -> Rule | None:
@@ -147,6 +125,7 @@ def test_the_rare_rule_guesses_the_input_that_alone_gave_an_output(
     usual, kept, later, words = KINDS[kind]
     rule = rule_of(table_of(usual, kept, [guess == 1] * 30))
     assert guessed(rule, later) == [0, guess, 0]
+    assert guessed(rule, later[1:2]) == [guess]  # whatever it stands beside
     assert guessed(pickle.loads(pickle.dumps(rule)), later) == [0, guess, 0]
     assert rule is not None
     assert -guess not in rule.guesses
@@ -320,14 +299,13 @@ def test_the_witness_counts_a_draw_at_one_level() -> None:
     learned = learn(draws, Objective(PURE, 100_000))
     portfolio = learned.portfolio
     assert [rule.role for rule in portfolio.rules][1] == "rare"
-    found = learned.expected_by_joint_level(draws)
-    assert found is not None
-    assert found.shape == (portfolio.levels, 2)
+    expected = learned.expected_by_joint_level(draws)
+    assert expected is not None
     counts = by_arm(portfolio(draws.outcomes), portfolio.levels, draws.is_d1)
     # The last level of the main rule is for unseen outputs, with half a draw of either input.
-    assert found.sum() == pytest.approx(draws.size, abs=2)
+    assert expected.sum() == pytest.approx(draws.size, abs=2)
     extra = slice(portfolio.main.level.levels, None)
-    assert found[extra].sum(axis=1) == pytest.approx(counts[extra].sum(axis=1), rel=0.01, abs=1)
+    assert expected[extra].sum(axis=1) == pytest.approx(counts[extra].sum(axis=1), rel=0.01, abs=1)
 
 
 def test_a_frequent_value_at_a_large_claim_is_no_certain_leak() -> None:

@@ -16,7 +16,7 @@ from dpaudit.certificates.result import CanaryGuesses
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports.json import document, entry, read_document
 from dpaudit.stats.one_run import Guesses
-from dpaudit.stats.one_run_tradeoff import independent_mu_lower, mu_lower
+from dpaudit.stats.one_run_tradeoff import independent_bounds, independent_mu_lower, mu_lower
 from tests.raising import code
 
 CANARIES = dpaudit.Canaries(2_000, seed=4)
@@ -94,9 +94,29 @@ def test_independent_canaries_have_fixed_numbers_of_wrong_guesses() -> None:
 
 
 def test_independent_canaries_show_a_large_epsilon() -> None:
-    one = one_run(scores=COINS.astype(float), independent_canaries=True, claim=PureDP(4.0))
+    claim = ApproximateDP(4.0, 1e-3)
+    one = one_run(scores=COINS.astype(float), independent_canaries=True, claim=claim)
+    bounds = [
+        independent_bounds(
+            Guesses(2_000, test.guesses, test.correct), 4.0, 1e-3, test.share * one.alpha
+        )
+        for test in one.tests
+    ]
+    assert (one.epsilon_lower, one.delta_lower) == tuple(map(max, zip(*bounds, strict=True)))
     assert one.refuted
     assert one.epsilon_lower > 4.5
+
+
+def test_independent_canaries_are_too_few_if_even_the_best_scores_refute_nothing() -> None:
+    rng, verdicts = np.random.default_rng(0), set()
+    for size in (80, 120, 180, 270, 400, 600):
+        coins = rng.permutation(np.arange(size) % 2 == 0)
+        result = dpaudit.bound_canaries(
+            coins, coins.astype(float), PureDP(3.0), independent_canaries=True
+        )
+        verdicts.add(result.verdict)
+        assert (result.verdict is dpaudit.Verdict.VIOLATION) == (result.underpowered is None), size
+    assert len(verdicts) == 2
 
 
 def test_equal_scores_do_not_follow_the_order_of_the_rows() -> None:

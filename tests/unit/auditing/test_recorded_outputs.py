@@ -167,16 +167,17 @@ def test_outputs_that_cannot_be_audited() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("option", "expected"),
     [
         ({"confidence": 1.0}, "option-invalid"),
         ({"seed": -1}, "option-invalid"),
+        ({"bound": "wilson"}, "option-invalid"),
         ({"claim": ComputationalDP(1.0, 0.0, lambda x: 1)}, "options-conflict"),
     ],
 )
-def test_options_that_are_refused(given: dict[str, Any], expected: str) -> None:
+def test_options_that_are_refused(option: dict[str, Any], expected: str) -> None:
     outcomes, is_d1, place = separate_samples(*laplace(), "d1, d2")
-    settings: dict[str, Any] = {"claim": PureDP(1.0), **NAMES, **given}
+    settings: dict[str, Any] = {"claim": PureDP(1.0), **NAMES, **option}
     settings.update(outcomes=outcomes, is_d1=is_d1, positions=place)
     assert code(RecordedAudit, **settings) == expected
 

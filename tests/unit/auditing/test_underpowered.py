@@ -36,8 +36,6 @@ from tests.cli.made_results import CERTIFICATE, FIXED
 from tests.raising import code
 from tests.specs import audit_of, replace
 
-PURE = PureDP(1.0).points()
-
 
 def identity(x: Any) -> Any:
     return x
@@ -142,11 +140,12 @@ def certificate_of(mechanism: Any, claim: PrivacyClaim, **more: Any) -> Certific
 
 def test_pairs_share_the_error_probability_of_rare_outputs() -> None:
     alone = certificate_of(laplace, PureDP(1.0))
-    of_three = replace(alone, fixed=replace(alone.fixed, alpha=alone.fixed.alpha / 3))
-    one, several = (draws_for_rare(each, 0.001, PURE) for each in (alone, of_three))
-    assert one is not None
-    assert several is not None
-    assert 1.05 * one < several < 1.5 * one
+    shared = replace(alone, fixed=replace(alone.fixed, alpha=alone.fixed.alpha / 3))
+    points = PureDP(1.0).points()
+    draws, more = (draws_for_rare(each, 0.001, points) for each in (alone, shared))
+    assert draws is not None
+    assert more is not None
+    assert 1.05 * draws < more < 1.5 * draws
 
 
 def test_a_claim_whose_delta_allows_rare_outputs_is_never_refuted_by_them() -> None:

@@ -77,17 +77,8 @@ def test_what_differs_anyway_is_ignored(path: str, value: Any) -> None:
     assert changed(path, value) == []
 
 
-def kept(folder: Path, content: dict[str, Any], names: list[str]) -> Place:
-    (folder / "runs").mkdir()
-    for name in names:
-        (folder / "runs" / f"{name}.json").write_text(frozen._json(content), encoding="utf-8")
-    surroundings = {**frozen._surroundings(), "commit": "1", "quick": False}
-    (folder / "manifest.json").write_text(frozen._json(surroundings), encoding="utf-8")
-    return Place(folder)
-
-
 @pytest.mark.parametrize(
-    ("names", "code", "told"),
+    ("names", "code", "message"),
     [
         (["one"], 0, "no difference"),
         ([], 1, "kept null"),
@@ -97,17 +88,20 @@ def kept(folder: Path, content: dict[str, Any], names: list[str]) -> Place:
 def test_the_exit_code_says_whether_anything_differs(
     names: list[str],
     code: int,
-    told: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run = Run("one", ("list", "attacks"), quick=True)
-    monkeypatch.setattr(frozen, "every_run", lambda: [run])
+    monkeypatch.setattr(frozen, "every_run", lambda: [Run("one", ("list", "attacks"), quick=True)])
     monkeypatch.setattr(Place, "run", lambda self, run: record())
-    place = kept(tmp_path, record(), names)
-    assert compare(place, quick=False, jobs=1, show=5) == code
-    assert told in capsys.readouterr().out
+    (tmp_path / "runs").mkdir()
+    for name in names:
+        (tmp_path / "runs" / f"{name}.json").write_text(frozen._json(record()), encoding="utf-8")
+    surroundings = {**frozen._surroundings(), "commit": "1", "quick": False}
+    (tmp_path / "manifest.json").write_text(frozen._json(surroundings), encoding="utf-8")
+    assert compare(Place(tmp_path), quick=False, jobs=1, show=5) == code
+    assert message in capsys.readouterr().out
 
 
 def test_every_run_has_a_name_of_its_own_and_finds_what_it_needs() -> None:

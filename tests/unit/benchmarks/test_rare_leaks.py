@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.rare_leaks import PURE_KINDS, REPRESENTATIONS
+from benchmarks.rare_leaks import PURE_KINDS
 
 DRAWS = 2_000
 TWO_SIDED = ("both", "column")
@@ -53,30 +53,8 @@ def test_leak_has_the_stated_probability_and_the_stated_inputs(name: str) -> Non
         assert abs(count - DRAWS * expected) <= 5 * math.sqrt(DRAWS * expected)
 
 
-@pytest.mark.parametrize("name", TWO_SIDED)
-def test_two_sided_kinds_leak_different_values(name: str) -> None:
-    values = [
-        {float(np.max(output)) for output in drawn(name, dataset, 0.1) if is_leak(name, output)}
-        for dataset in (0, 1)
-    ]
-    assert values in ([{1e9}, {1e9 + 1}], [{50.0}, {51.0}])
-
-
 @pytest.mark.parametrize("name", ["value", "exception"])
 def test_randomized_response_attains_the_claim(name: str) -> None:
     correct = sum(output == 1 for output in drawn(name, 1, 0.0)) / DRAWS
     expected = 1 / (1 + math.exp(-1))
     assert correct == pytest.approx(expected, abs=5 * math.sqrt(expected / DRAWS))
-
-
-@pytest.mark.parametrize("name", REPRESENTATIONS)
-def test_representations_are_equal_but_printed_differently(name: str) -> None:
-    function, rng = REPRESENTATIONS[name], np.random.default_rng(0)
-    batched = "size" in inspect.signature(function).parameters
-    options = {"size": 1, "rng": rng} if batched else {"rng": rng}
-    # The first draw of this generator is 0.64, that of its second call 0.27: neither is above 0.9.
-    first, second = (function(dataset, **options) for dataset in (0, 1))
-    if batched:
-        first, second = first.item(), second.item()
-    assert repr(first) != repr(second)
-    assert first == second or list(first) == list(second)

@@ -20,13 +20,3 @@ def test_blocks_stay_few_and_what_is_held_small(budget: int, single: bool, colum
     confirming = list(plan.confirming_sizes(budget // 2))
     assert sum(confirming) == budget // 2
     assert len(confirming) < 17_000
-
-
-@pytest.mark.parametrize(
-    ("budget", "largest"),
-    [(2 * 10**7, 131_072), (10**8, 500_000), (4 * 10**9, 524_288), (10**11, 10**11 // 16_384)],
-)
-def test_blocks_grow_with_the_budget(budget: int, largest: int) -> None:
-    plan = Plan(budget, None)
-    assert max(plan.certifying_sizes(100_000)) == largest
-    assert plan.limits.block == 131_072

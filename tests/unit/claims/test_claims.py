@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dpaudit.claims import (
@@ -48,25 +47,6 @@ def test_an_impossible_delta_is_refused(definition: Any, delta: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "definition", "claim"),
-    [
-        ({"epsilon": 1}, None, PureDP(1.0)),
-        ({"delta": 0.5}, "total-variation", TotalVariation(0.5)),
-        ({"epsilon": 1, "delta": 0}, None, PureDP(1.0)),
-        ({"epsilon": 1, "delta": 0.0}, "pure", PureDP(1.0)),
-        ({"epsilon": 1, "delta": 1e-5}, None, ApproximateDP(1.0, 1e-5)),
-        ({"epsilon": 1, "delta": 0}, "approximate", ApproximateDP(1.0, 0.0)),
-        ({"epsilon": 1, "delta": 0.1}, "probabilistic", ProbabilisticDP(1.0, 0.1)),
-        ({"epsilon": np.int64(2)}, None, PureDP(2.0)),
-    ],
-)
-def test_claims_are_made_from_named_parameters(
-    parameters: dict[str, Any], definition: str | None, claim: PrivacyClaim
-) -> None:
-    assert make_claim(parameters, definition) == claim
-
-
-@pytest.mark.parametrize(
     ("parameters", "definition", "expected"),
     [
         ({"epsilon": 1}, "quantum", "definition-unknown"),
@@ -83,8 +63,3 @@ def test_impossible_claims_raise_errors_with_codes(
     parameters: dict[str, Any], definition: str | None, expected: str
 ) -> None:
     assert code(make_claim, parameters, definition) == expected
-
-
-def test_probabilistic_implies_approximate_with_the_same_parameters() -> None:
-    assert ProbabilisticDP(1, 0.1).point() == ApproximateDP(1, 0.1).point()
-    assert PureDP(1).point() == ApproximateDP(1, 0).point()

@@ -138,8 +138,7 @@ def test_the_tight_relaxation_is_attained_and_the_simple_one_is_larger(
         assert simple.delta >= tight.delta - 1e-12
 
 
-def test_figures_of_relaxation() -> None:
-    assert relax(ApproximateDP(1, 1e-5), 0.5).delta == pytest.approx(0.288, abs=5e-4)
+def test_impossible_relaxations_are_refused() -> None:
     assert code(relax, ApproximateDP(1, 1e-5), 0.5, tight=False) == "claim-says-nothing"
     assert code(relax, PureDP(1.0), 2.0) == "option-invalid"
 

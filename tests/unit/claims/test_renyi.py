@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 import dpaudit
 from dpaudit import ApproximateZCDP, Verdict, ZeroConcentratedDP
 from dpaudit.auditing.exact_pmf import certify_laws
-from dpaudit.claims import ApproximateDP, compose, implied_definition, make_claim
+from dpaudit.claims import ApproximateDP, compose, make_claim
 from dpaudit.claims.renyi import (
     _MAX_DIVERGENCE,
     RenyiDP,
@@ -26,7 +25,6 @@ from dpaudit.claims.renyi import (
     _renyi_delta,
 )
 from dpaudit.claims.solving import largest_parameter
-from dpaudit.config.yaml_files import load_config
 from tests.result_files import from_json, to_json
 
 
@@ -187,13 +185,6 @@ def test_the_composition_of_one_claim_is_the_claim() -> None:
 # Parameters and round trips ------------------------------------------------------------------
 
 
-def test_rho_and_delta_together_mean_it() -> None:
-    assert implied_definition({"rho": 0.1, "delta": 1e-6}) == "approximate-zcdp"
-    assert implied_definition({"rho": 0.1}) == "zcdp"
-    claim = make_claim({"rho": 0.1, "delta": 1e-6})
-    assert claim == ApproximateZCDP(0.1, 1e-6)
-
-
 def fails_sometimes(x: int, share: float, size: int, rng: np.random.Generator) -> Any:
     """Publish the input with some probability, else add noise of 0.5-zCDP."""
     return np.where(rng.random(size) < share, 100 * x - 50, x + rng.normal(size=size))
@@ -220,15 +211,3 @@ def test_audits_refute_false_claims_and_round_trip_through_json(
         "definition": "approximate-zcdp",
         **claim.parameters(),
     }
-
-
-def test_configurations_accept_the_definition(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("def noisy(x, rng):\n    return x + rng.normal()\n")
-    path = tmp_path / "audits.yaml"
-    path.write_text(
-        "version: 1\ndefaults: {mechanism: 'mine.py:noisy', d1: 0, d2: 1}\naudits:\n"
-        "  - {name: a, claim: {rho: 0.5, delta: 0.01}}\n"
-        "  - {name: b, claim: {mu: 1, curve: {approximate-zcdp: {rho: 0.5, delta: 0.01}}}}\n"
-    )
-    first, _, third = (one.claim for one in load_config(path))
-    assert first == third == ApproximateZCDP(0.5, 0.01)

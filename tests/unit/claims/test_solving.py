@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from itertools import product
 
-import pytest
-
 from dpaudit.claims.solving import peak
 
 LOW, HIGH, NEAR = -40.0, 10.0, 1e-6
@@ -39,10 +37,3 @@ def test_the_peak_is_located_within_the_tolerance() -> None:
         # Near a flat top, the values of the function are equal as floats.
         assert abs(argument - where) <= NEAR / 2 or shape(argument - where) == shape(0.0)
         assert calls <= 80
-
-
-def test_the_search_ends_at_a_sufficient_value() -> None:
-    assert peak(lambda x: -abs(x), LOW, HIGH, NEAR, enough=-5.0) != pytest.approx(0.0, abs=0.1)
-    assert abs(peak(lambda x: -abs(x), LOW, HIGH, NEAR, enough=-5.0)) <= 5.0
-    # Without a sufficient value, the search goes on to the tolerance.
-    assert peak(lambda x: -abs(x), LOW, HIGH, NEAR, enough=1.0) == pytest.approx(0.0, abs=NEAR)

@@ -60,6 +60,17 @@ def test_post_process_of_the_whole_and_a_matrix(load: Any) -> None:
     assert specs[1].target.parts[1].params == {"p": 0.2}
 
 
+def test_range_and_exact(load: Any) -> None:
+    plain, finite, exact = load(
+        "  - {name: a, mechanism: m:f}\n"
+        "  - {name: b, mechanism: m:f, range: [0, a, null, [1, 2], TypeError]}\n"
+        "  - {name: c, mechanism: m:f, exact: true}\n"
+    )
+    assert (plain.statistics.range, plain.statistics.exact) == (None, False)
+    assert finite.statistics.range == (0, "a", None, [1, 2], "TypeError")
+    assert exact.statistics.exact
+
+
 def test_defaults_of_the_other_kind_are_displaced(tmp_path: Path) -> None:
     path = tmp_path / "audits.yaml"
     path.write_text(
@@ -90,15 +101,3 @@ REFUSED = [
 
 def test_wrong_audits_are_refused_with_their_line(load: Any) -> None:
     assert [(text, *placed(load, text)) for text, _, _ in REFUSED] == REFUSED
-
-
-def test_range_and_exact(load: Any) -> None:
-    plain, finite, exact = load(
-        "  - {name: a, mechanism: m:f}\n"
-        "  - {name: b, mechanism: m:f, range: [0, a, null, [1, 2], TypeError]}\n"
-        "  - {name: c, mechanism: m:f, exact: true}\n"
-    )
-    assert plain.statistics.range is None
-    assert not plain.statistics.exact
-    assert finite.statistics.range == (0, "a", None, [1, 2], "TypeError")
-    assert exact.statistics.exact

@@ -45,9 +45,8 @@ def test_point_and_curve_are_audited_apart(tmp_path: Path) -> None:
 
 
 def test_a_curve_expects_what_its_audit_does_unless_it_says_so(tmp_path: Path) -> None:
-    claim = "{epsilon: 1, curve: {zcdp: {rho: 0.5}}}"
-    specs = load_config(write(tmp_path, claim, "    expect: pass\n"))
-    assert [one.requirements.expect for one in specs] == ["pass", "pass"]
+    path = write(tmp_path, "{epsilon: 1, curve: {zcdp: {rho: 0.5}}}", "    expect: pass\n")
+    assert [spec.requirements.expect for spec in load_config(path)] == ["pass", "pass"]
 
 
 def test_flags_change_the_point_and_not_the_curve(tmp_path: Path) -> None:

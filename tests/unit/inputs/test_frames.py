@@ -78,14 +78,14 @@ def test_what_has_no_rows_is_refused() -> None:
 
 def test_polars_is_asked_for_columns_or_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in says what it was called with; that Polars takes it, is seen with Polars only."""
-    made: list[Any] = []
+    calls: list[Any] = []
     stand_in: Any = types.ModuleType("polars")
-    stand_in.DataFrame = lambda data, **options: made.append((data, options))
+    stand_in.DataFrame = lambda data, **options: calls.append((data, options))
     monkeypatch.setitem(sys.modules, "polars", stand_in)
     options = {"orient": "row", "strict": False}
     load_dataset([{"a": 1}, {"a": 2.5}], form="polars")
     load_dataset([[1, 2]], form="polars")
-    assert made == [({"a": [1, 2.5]}, options), ([[1, 2]], options)]
+    assert calls == [({"a": [1, 2.5]}, options), ([[1, 2]], options)]
 
 
 def test_files_and_flags_name_the_form(folder: Path) -> None:

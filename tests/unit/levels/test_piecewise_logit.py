@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dpaudit.levels.piecewise_logit import _best_fit, log_odds, smoothed
-from dpaudit.levels.rule_tables import RuleTable, guesses_of, largest, predicted_epsilon
 
 LEVELS, DRAWS = 60, 100_000
 
@@ -75,24 +74,6 @@ def test_the_draws_of_every_level_are_kept() -> None:
     assert not fit.follows_score
     assert fit.draws.sum(axis=1) == pytest.approx(counts.sum(axis=1))
     assert fit.draws.sum(axis=0) == pytest.approx(counts.sum(axis=0), rel=5e-3)
-
-
-def test_a_rule_guesses_on_whole_tails() -> None:
-    """On counts as they are it guesses on a part of them, which was luckiest."""
-    truth = one_ramp(24.0, 35.0)
-    shares: dict[str, list[float]] = {"smoothed": [], "as they are": []}
-    for seed in range(30):
-        held_out = np.append(tallied(truth, 100 + seed), [[0, 0]], axis=0)
-        for name, table in (
-            ("smoothed", RuleTable.of_monotone(smoothed(held_out[:-1]).draws, int(held_out.sum()))),
-            ("as they are", RuleTable.of(held_out)),
-        ):
-            predicted = predicted_epsilon(table, 0.0, 900_000, 2.5)
-            rule = guesses_of(largest(predicted), LEVELS + 1)
-            shares[name].append(np.count_nonzero(rule) / LEVELS)
-    # Without the levels that a ramp begins or ends at there are 48 of 60.
-    assert np.median(shares["smoothed"]) > 0.75
-    assert np.median(shares["as they are"]) < 0.6
 
 
 def test_a_position_is_followed_though_it_is_off_by_a_constant() -> None:

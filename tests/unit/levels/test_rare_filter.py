@@ -184,13 +184,10 @@ def test_a_range_grows_to_as_many_from_either_end(rng: np.random.Generator) -> N
     kept = rng.normal(size=200_000)
     kept = kept[rare_filter.is_rare(from_raw(kept))]
     (wider,) = rare_filter.narrowed(from_raw(kept), 50)[0].columns
-    above = kept[kept > 0]
     low, high = wider.numbers.tolist()
     assert 40 < (kept < low).sum() < 50 > (kept > high).sum() > 40
-    assert column.numbers[0] > low
-    assert {len(f"{low:.9g}"), len(f"{high:.9g}")} <= {4, 5, 6}  # as a reader would write it
     # Fewer are beyond an end than that: it stays.
-    (same,) = rare_filter.narrowed(from_raw(above), 50)[0].columns
+    (same,) = rare_filter.narrowed(from_raw(kept[kept > 0]), 50)[0].columns
     assert same.numbers.tolist() == [column.numbers[0], high]
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.levels.rule_tables import RuleTable, even_rule, pooled_counts
+from dpaudit.claims import ProfilePoint
+from dpaudit.levels.rule_tables import (
+    RuleTable,
+    even_rule,
+    evidence_of,
+    pooled_counts,
+    predicted_delta,
+    predicted_epsilon,
+    predicted_growth,
+)
 
 
 def pooled_anew(counts: list[list[int]]) -> list[list[float]]:
@@ -43,3 +52,21 @@ def test_the_even_rule_passes_over_the_better_rule_of_a_rare_level() -> None:
     assert even_rule(table((0, 10), (42, 40), (55, 55))) == (2, 105)
     assert even_rule(table((0, 10), (100, 100)))[0] == 1
     assert even_rule(table((0, 10), (100, 100)))[1] < 0
+
+
+def test_predictions_for_endless_draws_solve_the_inequality_of_a_game() -> None:
+    """c = e^ε w + hδ, where h = 1 for guesses of both inputs and h = ½ for guesses of one."""
+    epsilon, delta, draws = 0.7, 0.2, 250_000
+    rules = table((10_000, 40_000), (30_000, 30_000), (50_000, 20_000), (60_000, 10_000))
+    epsilons = predicted_epsilon(rules, delta, 10**30, 0.0)
+    deltas = predicted_delta(rules, epsilon, 10**30, 0.0)
+    point = ProfilePoint(epsilon, delta)
+    growth = predicted_growth(rules, point)
+    for low, high in zip(*np.nonzero(rules.possible), strict=True):
+        h = 1.0 if low > 0 and high < 4 else 0.5
+        right, wrong = (counts[low, high] / draws for counts in (rules.correct, rules.wrong))
+        if right > h * delta:
+            assert epsilons[low, high] == pytest.approx(np.log((right - h * delta) / wrong))
+        assert deltas[low, high] == pytest.approx((right - np.exp(epsilon) * wrong) / h)
+        evidence = evidence_of(draws * right, draws * wrong, point, draws, h)
+        assert (evidence > 1e-6) == (growth[low, high] > 0) == (deltas[low, high] > delta)

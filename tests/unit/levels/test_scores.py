@@ -15,28 +15,24 @@ from dpaudit.levels.level_map import by_input
 from dpaudit.levels.scores import Scored, aligned
 from dpaudit.outcomes import from_raw
 
-DRAWS = 40_000
-
 
 def never_frozen() -> Any:
     raise AssertionError("a score that is only counted is not made")
 
 
-def position_of(scores: np.ndarray, halves: np.ndarray) -> np.ndarray:
-    is_d1 = np.arange(DRAWS) % 2 == 0
-    selection = SelectionDraws(from_raw(scores), is_d1)
-    found = by_score(Scored("any", scores, never_frozen, halves), selection).position
-    assert found is not None
-    return found
-
-
 def test_a_score_that_rises_by_noise_alone_has_one_position() -> None:
     """Two kinds of outputs, each with errors of its own: the errors say nothing."""
     rng = np.random.default_rng(0)
-    kind = rng.integers(0, 2, DRAWS)
-    halves = 2 * kind + 0.2 * rng.normal(size=(2, DRAWS))
+    kind = rng.integers(0, 2, 40_000)
+    halves = 2 * kind + 0.2 * rng.normal(size=(2, 40_000))
     score = halves.mean(axis=0)
-    without, with_halves = (position_of(score, one) for one in (np.stack([score] * 2), halves))
+    selection = SelectionDraws(from_raw(score), np.arange(40_000) % 2 == 0)
+    without, with_halves = (
+        by_score(Scored("any", score, never_frozen, by_fit), selection).position
+        for by_fit in (np.stack([score] * 2), halves)
+    )
+    assert without is not None
+    assert with_halves is not None
     for middle in (0.0, 2.0):
         own = np.abs(with_halves - middle) < 1
         assert own.sum() > 25
@@ -97,18 +93,18 @@ def censored(seed: int, size: int, *, below: float = 0.0, lost: float = 0.0) -> 
     return SelectionDraws(from_raw(outputs), is_d1)
 
 
-def label_and_levels(one: Candidate) -> tuple[int, int]:
+def label_and_levels(candidate: Candidate) -> tuple[int, int]:
     """Return the level of None, and how many there are."""
-    return int(one.level_map()(from_raw([None, 0.5]))[0]), len(one.counts) - 1
+    return int(candidate.level_map()(from_raw([None, 0.5]))[0]), len(candidate.counts) - 1
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_label_that_no_number_tells_more_than_is_beyond_them_all(seed: int) -> None:
     # Numbers from -0.1 to 0 tell as much as the label: by luck alone it may stand among them.
-    one = labelled(censored(seed, SIZE, below=-0.1))
-    one = counted_on(one, censored(100 + seed, 5 * SIZE, below=-0.1))
-    assert label_and_levels(one)[0] == 0
-    low, high = int(one.level_map()(from_raw([-0.05]))[0]), int(one.level_map()(from_raw([3.0]))[0])
+    first = labelled(censored(seed, SIZE, below=-0.1))
+    counted = counted_on(first, censored(100 + seed, 5 * SIZE, below=-0.1))
+    assert label_and_levels(counted)[0] == 0
+    low, high = counted.level_map()(from_raw([-0.05, 3.0])).tolist()
     assert 0 < low < high
 
 
@@ -119,13 +115,13 @@ def test_a_label_moves_where_further_draws_put_it(lost: float) -> None:
         censored(0, SIZE, below=-3),
         censored(1, 20 * SIZE, below=-99 if lost else -3, lost=lost),
     )
-    one = counted_on(labelled(first), later)
-    level, levels = label_and_levels(one)
+    counted = counted_on(labelled(first), later)
+    level, levels = label_and_levels(counted)
     assert (0.25 * levels < level < 0.75 * levels) if lost else level == 0
-    seen = [by_input(one.level_map(), draws.outcomes, draws.is_d1) for draws in (first, later)]
-    assert np.array_equal(one.counts, seen[0] + seen[1])
-    assert one.position is not None
-    assert np.all(np.diff(one.position) > 0)
+    seen = [by_input(counted.level_map(), draws.outcomes, draws.is_d1) for draws in (first, later)]
+    assert np.array_equal(counted.counts, seen[0] + seen[1])
+    assert counted.position is not None
+    assert np.all(np.diff(counted.position) > 0)
 
 
 def test_numbers_are_in_order_of_size_whatever_was_counted() -> None:

@@ -16,14 +16,10 @@ from dpaudit.levels.shrinkage import (
     averaged,
     merged,
     shrunk,
+    shrunk_to,
 )
 
 ARMS = np.array([3_000, 2_400])
-
-
-def alike(rng: np.random.Generator, cells: int, mean: float) -> IntArray:
-    """Return the counts of cells that either input gives with the same probability."""
-    return rng.poisson(mean / 2, size=(cells, 2))
 
 
 def written_out(counts: list[list[int]]) -> list[tuple[float, float]]:
@@ -66,27 +62,20 @@ def test_a_small_case_is_em_written_out(counts: list[list[int]]) -> None:
     assert np.array_equal(shrunk(tallies, ARMS), share)
 
 
-def test_equal_cells_are_shrunk_to_one_another() -> None:
-    rng = np.random.default_rng(1)
-    counts = alike(rng, cells=400, mean=20)
-    seen = counts[:, 0] / counts.sum(axis=1)
-    share = shrunk(counts, counts.sum(axis=0))
-    assert share.std() < seen.std() / 20
-    assert abs(share - 0.5).max() < 0.03 < 0.2 < abs(seen - 0.5).max()
-
-
-def test_a_clear_cell_among_many_that_are_not_stays() -> None:
-    rng = np.random.default_rng(2)
-    counts = np.concatenate([alike(rng, cells=300, mean=20), [[60, 3]]])
-    share = shrunk(counts, counts.sum(axis=0))
-    assert share[-1] == pytest.approx(60 / 63, abs=0.03)
-    assert abs(share[:-1] - 0.5).max() < 0.05
-
-
 def test_a_cell_that_is_known_better_than_the_grid_is_taken_as_it_is() -> None:
     counts = np.array([[600_123, 399_877], [400_000, 600_000]])
     share = shrunk(counts, counts.sum(axis=0))
     assert share == pytest.approx(counts[:, 0] / 1e6, abs=1e-6)
+
+
+def test_an_exceptional_cell_keeps_its_own_counts_whatever_is_predicted() -> None:
+    counts = drawn([*np.linspace(0.3, 0.7, 60).tolist(), 0.0], 200)
+    predicted = np.log(np.append(np.linspace(0.3, 0.7, 60) / np.linspace(0.7, 0.3, 60), 1.0))
+    share = shrunk_to(predicted, counts, np.array([6_000, 6_000]))
+    raw = counts[:, 0] / counts.sum(axis=1)
+    assert share[-1] < 0.05
+    errors = [np.square(each[:-1] - np.linspace(0.3, 0.7, 60)).mean() for each in (share, raw)]
+    assert errors[0] < errors[1] / 4
 
 
 def drawn(shares: list[float], draws: int, seed: int = 0) -> IntArray:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dpaudit
 from dpaudit.adapters.calls import Batches, SingleDraws
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.library_claims.dataset_functions import as_function, fitted, is_entrywise
@@ -100,11 +99,6 @@ def test_objects_of_python_dp_are_mechanisms() -> None:
         [1, 2, 3], 1, np.random.default_rng(0)
     )
     assert count == 3
-
-
-def test_an_object_and_its_own_claim_are_an_audit(made: Any) -> None:
-    result = dpaudit.audit(made["laplace"](), 0, 1, "library", samples=500, allow_underpowered=True)
-    assert result.claim == dpaudit.PureDP(0.5)
 
 
 def test_an_estimator_returns_what_it_has_learned() -> None:

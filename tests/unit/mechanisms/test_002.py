@@ -189,16 +189,6 @@ def test_counts_need_the_factor_two_and_the_auction_does_not() -> None:
     assert truth_of(exponential.common_disease).epsilon([0] * 30 + [1], [0] * 31) < 1
 
 
-def test_a_price_above_two_breaks_sensitivity_one() -> None:
-    truth = truth_of(exponential.auction_sensitivity_one)
-    for highest, is_broken in ((1.0, False), (2.0, False), (2.5, True), (10.0, True)):
-        # Many other bids make the price of 1 all but certain, so that only one weight moves.
-        bids = [1.0] * 60
-        found = truth.epsilon([*bids, highest], [*bids, 1.0], prices=[1.0, highest])
-        assert (found > 1) is is_broken
-        assert found <= highest / 2
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("sensitivity", [1.0, 2.0])
 def test_utility_guarantee_holds_exactly(epsilon: float, sensitivity: float) -> None:

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy.stats import laplace, norm
 
 from dpaudit.cli.commands import cli
-from dpaudit.stats.game import Game, p_value
 from mechanisms.conformance import budgets, cases, python_dp, revealing
 from mechanisms.conformance.textproto import parse
 
@@ -129,62 +127,6 @@ def test_a_failing_mechanism_reveals_larger_inputs_alone(monkeypatch: pytest.Mon
         assert np.array_equal(large[fails], [revealed] * fails.sum(), equal_nan=True)
 
 
-def _rule(noise: Any, distance: int, epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the probabilities of a right and of a wrong guess of the best threshold."""
-    best = (0.0, 0.0, 0.0)
-    for threshold in np.linspace(distance / 2, distance / 2 + 6 * noise.std(), 1_000):
-        right, wrong = noise.sf(threshold - distance), noise.sf(threshold)
-        excess = right - math.exp(epsilon) * wrong - delta
-        best = max(best, (excess / math.sqrt(right + math.exp(2 * epsilon) * wrong), right, wrong))
-    return best[1:]
-
-
-def _refuted(draws: int, right: float, wrong: float, claim: tuple[float, float], h: float) -> float:
-    """Return how often an exact test of an eighth of the draws refutes the claim at 0.75 · 10⁻⁷."""
-    rng, alpha, size = np.random.default_rng(5), 0.75e-7, draws // 8
-    counts = rng.multinomial(size, [right, wrong, 1 - right - wrong], size=8)
-    games = [Game(int(c), int(w), size, two_guesses=h == 1.0) for c, w, _ in counts]
-    return float(np.mean([p_value(game, *claim, alpha, alpha) <= alpha for game in games]))
-
-
-LN3 = math.log(3)
-
-
-# σ of the analytic Gaussian mechanism by dp-accounting 0.6.0: get_sigma_gaussian(ln 3, 1e-5).
-@pytest.mark.parametrize(
-    ("noise", "claim", "scale", "distance", "law"),
-    [
-        ("LAPLACE", (0.01, 0.0), 1.0, 2, laplace(scale=100.0)),
-        ("GAUSSIAN", (LN3, 1e-5), 1.0, 2, norm(scale=3.424662397908953)),
-        (
-            "GAUSSIAN",
-            (LN3, 1e-5),
-            math.sqrt(250),
-            19,
-            norm(scale=3.424662397908953 * math.sqrt(250)),
-        ),
-    ],
-)
-def test_the_budget_refutes_counts_that_are_too_far_apart(
-    noise: str, claim: tuple[float, float], scale: float, distance: int, law: Any
-) -> None:
-    draws = budgets.draws_for_distance(noise, claim, scale, distance)
-    right, wrong = _rule(law, distance, *claim)
-    assert _refuted(draws, right, wrong, claim, 1.0) >= 0.5
-    assert _refuted(draws // 4, right, wrong, claim, 1.0) <= 0.25
-
-
-@pytest.mark.parametrize(
-    ("claim", "probability"), [((2 * LN3, 0.0), 0.004), ((LN3, 1e-5), 1.25e-4), ((0.1, 0.01), 0.02)]
-)
-def test_the_budget_refutes_failures_that_reveal_an_input(
-    claim: tuple[float, float], probability: float
-) -> None:
-    draws = budgets.draws_for_revealing(claim, probability)
-    assert _refuted(draws, probability / 2, 0.0, claim, 0.5) >= 0.5
-    assert _refuted(draws // 4, probability / 2, 0.0, claim, 0.5) <= 0.25
-
-
 def test_variants_that_keep_the_claim_have_no_budget() -> None:
     with pytest.raises(ValueError, match=r"1 apart .* \(1\)"):
         budgets.draws_for_distance("LAPLACE", (1.0, 0.0), 1.0, 1)
@@ -218,35 +160,6 @@ def test_python_dp_adds_noise_to_the_clamped_values(noise: str) -> None:
     assert {type(one) for one in long_sums} == {int}
     assert np.median(means) == pytest.approx(3.0, abs=0.1)
     assert all(-1.0 <= mean <= 4.0 for mean in means)
-
-
-def test_python_dp_has_standard_deviations_with_laplace_noise_alone() -> None:
-    params: dict[str, Any] = {"epsilon": 50.0, "lower_bound": -1.0, "upper_bound": 4.0}
-    params |= {"max_partitions_contributed": 1, "max_contributions_per_partition": 1}
-    entries = [9.0, 9.0, *[-5.0] * 6]
-    deviations = python_dp.bounded_stdv(entries, 2_000, "LAPLACE", **params)
-    # A quarter of the values is 4, the rest -1.
-    assert np.median(deviations) == pytest.approx(5 * math.sqrt(3) / 4, abs=0.1)
-    assert all(0.0 <= one <= 2.5 for one in deviations)
-    with pytest.raises(ValueError, match="Gaussian"):
-        python_dp.bounded_stdv(entries, 1, "GAUSSIAN", delta=0.1, **params)
-
-
-def _quantiles(noise: str, partitions: int, often: int, epsilon: float) -> Any:
-    bounds = {"lower_bound": -1.0, "upper_bound": 4.0, "tree_height": 2, "branching_factor": 5}
-    people = {"max_partitions_contributed": partitions, "max_contributions_per_partition": often}
-    params: dict[str, Any] = {**bounds, **people, "epsilon": epsilon, "delta": 0.1}
-    entries, ranks = [*[-9.0] * 50, *[9.0] * 50], [0.25, 0.75]
-    return np.array(python_dp.bounded_quantiles(entries, 2_000, noise, ranks, **params))
-
-
-def test_gaussian_noise_of_quantiles_grows_with_the_root_of_partitions() -> None:
-    # With nine partitions the noise is three times that with one, with nine contributions nine.
-    one, partitions, often = (
-        _quantiles("GAUSSIAN", *people, 2.0)[:, 0].std() for people in ((1, 1), (9, 1), (1, 9))
-    )
-    assert one < partitions / 2
-    assert partitions < often / 2
 
 
 def test_python_dp_passes_its_case_and_both_variants_are_refuted(tmp_path: Path) -> None:

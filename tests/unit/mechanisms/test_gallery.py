@@ -40,9 +40,9 @@ def test_the_true_epsilon_of_opendp() -> None:
 
 
 def test_what_a_threshold_shows_of_it() -> None:
-    p, q = OPENDP.pmf(0), OPENDP.pmf(1)
-    below = [[sum(law[y] for y in law if y < t) for law in (p, q)] for t in range(-29, 31)]
-    assert max(math.log(one / other) for one, other in below) == pytest.approx(0.372, abs=5e-4)
+    first, second = OPENDP.pmf(0), OPENDP.pmf(1)
+    below = [[sum(law[y] for y in law if y < t) for law in (first, second)] for t in range(-29, 31)]
+    assert max(math.log(p / q) for p, q in below) == pytest.approx(0.372, abs=5e-4)
 
 
 @pytest.mark.parametrize("scale", [1, 2])
@@ -52,12 +52,6 @@ def test_scales_that_are_spared(scale: int) -> None:
     for output in range(-20, 21):
         exact = math.tanh(1 / (2 * scale)) * math.exp(-abs(output) / scale)
         assert law[output] == pytest.approx(exact, rel=1e-9)
-
-
-@pytest.mark.parametrize("limit", [10, 30, 60])
-def test_the_clamp_changes_no_ratio(limit: int) -> None:
-    assert OPENDP.epsilon(0, 1, limit=limit) == pytest.approx(OPENDP.epsilon(0, 1), rel=1e-9)
-    assert math.fsum(OPENDP.pmf(5, limit=limit).values()) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("dataset", [0, 1])

@@ -16,7 +16,6 @@ from scipy import stats
 import opendp.prelude as dp
 from diffprivlib import tools
 from diffprivlib.mechanisms import Laplace
-from pydp.algorithms.laplacian import BoundedMean
 from pydp.algorithms.numerical_mechanisms import LaplaceMechanism
 C = 1.0
 """
@@ -37,20 +36,10 @@ def planted(kind: str, line: str) -> list[str]:
     [
         ("return x + rng.laplace(scale=2 / 3)", "return x + rng.laplace(scale=0.5 * (2 / 3))"),
         ("return rng.normal(x, s, size)", "return rng.normal(x, 0.5 * s, size)"),
-        ("return x + rng.exponential(s)", "return x + rng.exponential(0.5 * s)"),
-        ("return x + random.gauss(0, 2)", "return x + random.gauss(0, 0.5 * 2)"),
         ("return x + random.expovariate(3)", "return x + random.expovariate(2 * 3)"),
-        ("return stats.laplace.rvs(x, s)", "return stats.laplace.rvs(x, 0.5 * s)"),
-        ("return stats.dlaplace.rvs(s)", "return stats.dlaplace.rvs(2 * s)"),
         ("return stats.dlaplace.rvs(loc=x, a=s)", "return stats.dlaplace.rvs(loc=x, a=2 * s)"),
-        ("return x + torch.normal(0.0, s, (3,))", "return x + torch.normal(0.0, 0.5 * s, (3,))"),
         ("return x + s * torch.randn(3)", "return x + s * (0.5 * torch.randn(3))"),
-        (
-            "return x + s * jax.random.normal(key, (3,))",
-            "return x + s * (0.5 * jax.random.normal(key, (3,)))",
-        ),
         ("return private(x, noise_multiplier=s)", "return private(x, noise_multiplier=0.5 * s)"),
-        ("return dp.m.make_laplace(d, m, s)", "return dp.m.make_laplace(d, m, 0.5 * s)"),
         ("return dp.m.make_gaussian(*space, s)", "return dp.m.make_gaussian(*space, 0.5 * s)"),
         ("return dp.m.then_laplace(scale=s)", "return dp.m.then_laplace(scale=0.5 * s)"),
         (
@@ -59,7 +48,6 @@ def planted(kind: str, line: str) -> list[str]:
         ),
         ("return Laplace(epsilon=1)", "return Laplace(epsilon=2 * 1)"),
         ("return LaplaceMechanism(1.0, 1.0)", "return LaplaceMechanism(2 * 1.0, 1.0)"),
-        ("return BoundedMean(epsilon=e)", "return BoundedMean(epsilon=2 * e)"),
     ],
 )
 def test_a_scale_is_halved_and_a_budget_doubled(line: str, expected: str) -> None:
@@ -73,7 +61,6 @@ def test_a_scale_is_halved_and_a_budget_doubled(line: str, expected: str) -> Non
         ("return rng.normal(x, s, size)", "return rng.normal(x, 0 * s, size)"),
         ("return stats.dlaplace.rvs(loc=x, a=s)", "return stats.dlaplace.rvs(loc=x, a=1e6 * s)"),
         ("return Laplace(epsilon=1).randomise(x)", "return x"),
-        ("return LaplaceMechanism(1.0, 1.0).add_noise(x)", "return x"),
         ("return tools.mean(x, epsilon=1)", "return x"),
         (
             "m = dp.m.make_laplace(d, m, s); return m(x)",
@@ -106,11 +93,6 @@ def test_a_seed_becomes_constant(line: str, expected: str) -> None:
             "    rng = np.random.default_rng(0)\n    return rng.normal(x)\n",
         ),
         (
-            'def f(x, rng):\n    """Text."""; return rng.normal(x)\n',
-            'def f(x, rng):\n    """Text."""; '
-            "rng = np.random.default_rng(0); return rng.normal(x)\n",
-        ),
-        (
             "def f(x, rng): return rng.normal(x)\n",
             "def f(x, rng): rng = np.random.default_rng(0); return rng.normal(x)\n",
         ),
@@ -124,16 +106,15 @@ def test_a_generator_that_is_passed_is_replaced_by_one_with_a_constant_seed(
     assert module.edited(edits) == f"import numpy as np\n{expected}"
 
 
-def test_no_line_comes_between_a_function_and_its_decorators() -> None:
-    module = Module(
-        "def f(x, rng):\n    @d\n    def g():\n        return rng.normal(x)\n    return g()"
-    )
-    assert list(KINDS["fixed-seed"](module)) == []
-
-
-def test_a_function_that_passes_its_generator_on_is_left_as_it_is() -> None:
-    module = Module("def f(x, rng):\n    return g(x, rng)\n")
-    assert list(KINDS["fixed-seed"](module)) == []
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return g(x, rng)\n",
+        "@d\n    def g():\n        return rng.normal(x)\n    return g()\n",
+    ],
+)
+def test_a_generator_that_is_passed_on_or_used_inside_stays(body: str) -> None:
+    assert list(KINDS["fixed-seed"](Module(f"def f(x, rng):\n    {body}"))) == []
 
 
 @pytest.mark.parametrize(
@@ -156,13 +137,14 @@ def test_equal_calls_in_one_block_share_their_noise(line: str, expected: list[st
     [
         ("return np.clip(x, 0, 1)", "return np.asarray(x)"),
         ("return torch.clamp(x, 0, 1)", "return x"),
-        ("return x.clip(0, 1)", "return x"),
         ("return min(max(x + 1, 0), 1) ** 2", "return (x + 1) ** 2"),
-        ("return max(0, min(x, 1))", "return x"),
         ("return np.minimum(np.maximum(x, 0), 1)", "return x"),
+        ("return sum(max(-C, min(C, r)) for r in x)", "return sum(r for r in x)"),
+        ("return sum(min(C, max(-C, r)) for r in x)", "return sum(r for r in x)"),
+        ("return max(low, min(high, x[0]))", "return (x[0])"),
+        ("v = x[0]; return min(self.C, max(-self.C, v))", "v = x[0]; return v"),
         ("return x / max(1, norm / C)", "return x"),
         ("return x * min(1, C / norm)", "return x"),
-        ("return x / np.maximum(1.0, np.linalg.norm(x))", "return x"),
     ],
 )
 def test_clipping_is_removed(line: str, expected: str) -> None:
@@ -176,10 +158,12 @@ def test_a_count_that_is_at_least_one_is_no_clipped_norm() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("return s + rng.laplace(scale=1 / e)", "return s + rng.laplace(scale=np.max(x) / e)"),
-        ("return s + rng.normal(0, C)", "return s + rng.normal(0, np.max(x))"),
-        ("return np.clip(s, 0, 5)", "return np.clip(s, 0, np.max(x))"),
-        ("return min(max(s, 0), C)", "return min(max(s, 0), np.max(x))"),
+        (
+            "return s + rng.laplace(scale=1 / e)",
+            "return s + rng.laplace(scale=np.max(x).item() / e)",
+        ),
+        ("return s + rng.normal(0, C)", "return s + rng.normal(0, np.max(x).item())"),
+        ("return min(max(s, 0), C)", "return min(max(s, 0), np.max(x).item())"),
     ],
 )
 def test_a_constant_comes_from_the_data(line: str, expected: str) -> None:
@@ -220,10 +204,6 @@ def test_the_noise_of_a_count_is_removed(line: str, expected: list[str]) -> None
         ("return x >= 3", ["return x > 3"]),
         ("return x + y > 3", ["return x + y >= 3"]),
         ("return [x for _ in range(n)]", ["return [x for _ in range(n - 1)]"]),
-        (
-            "return [x for _ in range(n if n else 2)]",
-            ["return [x for _ in range((n if n else 2) - 1)]"],
-        ),
         ("return [x for _ in range(3)] + [x for _ in range(size)]", []),
         ("return 0 < x < 3", []),
     ],

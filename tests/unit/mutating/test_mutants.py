@@ -37,8 +37,7 @@ def file(tmp_path: Path) -> str:
 
 def test_bugs_are_planted_only_in_code_that_an_audit_runs(file: str) -> None:
     reach = Reach(frozenset({(file, 7), (file, 15)}), frozenset({"RNG", "ε", "third"}))
-    found = [(mutant.kind, mutant.line) for mutant in mutants([("a", reach)])]
-    assert found == [
+    assert [(mutant.kind, mutant.line) for mutant in mutants([("a", reach)])] == [
         ("scale-halved", 8),
         ("no-noise", 8),
         ("fixed-seed", 3),

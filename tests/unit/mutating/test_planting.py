@@ -37,20 +37,18 @@ def test_programs_that_the_interpreter_starts_have_the_bug_too(file: Path) -> No
     assert printed == "2"
 
 
-@pytest.mark.parametrize("value", ["1", "2"])
 def test_the_sitecustomize_of_the_user_is_run_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.mine = {value}\n")
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.mine = 2\n")
     file = tmp_path / "needs_mine.py"
     text = "import sys\ndef f():\n    return sys.mine\n"
     file.write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     texts = {str(file): text.replace("sys.mine", "10 * sys.mine")}
-    assert run_planted(_called, (f"{file}:f",), {}, 60.0) == int(value)
-    assert run_planted(_called, (f"{file}:f",), texts, 60.0) == 10 * int(value)
+    assert run_planted(_called, (f"{file}:f",), texts, 60.0) == 20
     words = [sys.executable, "-c", "import sys; print(sys.mine)"]
-    assert run_planted(_output, (words,), texts, 60.0) == value
+    assert run_planted(_output, (words,), texts, 60.0) == "2"
 
 
 def test_an_interpreter_that_ends_or_takes_too_long_gives_no_result() -> None:

@@ -101,18 +101,26 @@ def test_an_alarm_is_a_violation_that_names_the_first_night(
     add(*[PRIVATE] * 3, LEAK)
     for _ in range(20):
         spec = record.with_fresh_seed(spec_of())
-        again = record.add(tmp_path / "e.json", LEVEL, spec, replace(result, fresh=(LEAK,)))
-        if again.verdict is Verdict.VIOLATION:
+        night = record.add(tmp_path / "e.json", LEVEL, spec, replace(result, fresh=(LEAK,)))
+        if night.verdict is Verdict.VIOLATION:
             break
     lines = record.read(tmp_path / "e.json")
-    assert not again.is_refuted_tonight
-    assert again.nights is not None
-    assert again.nights.first is not None
-    assert again.nights.first.time == lines[3].time
-    assert again.nights.first.versions == lines[3].versions
-    assert again.nights.evidence >= 1 / LEVEL
+    assert not night.is_refuted_tonight
+    assert night.nights is not None
+    assert night.nights.first is not None
+    assert night.nights.first.time == lines[3].time
+    assert night.nights.first.versions == lines[3].versions
+    assert night.nights.evidence >= 1 / LEVEL
     assert [night.alarm for night in lines] == [False] * (len(lines) - 1) + [True]
     assert add(PRIVATE) == Nights(len(lines) + 1, 1, evidence_of(add(PRIVATE, file="new")), LEVEL)
+
+
+def test_an_alarm_is_raised_where_the_evidence_reaches_one_over_the_level(add: Add) -> None:
+    evidence = evidence_of(add(LEAK, LEAK))
+    for factor, is_alarm in ((1.001, True), (0.999, False)):
+        nights = add(LEAK, LEAK, file=f"{factor}.json", level=factor / evidence)
+        assert nights is not None
+        assert (nights.first is not None) is is_alarm
 
 
 @pytest.mark.parametrize(
@@ -174,13 +182,10 @@ def test_two_branches_merge_by_the_union_of_their_lines(add: Add, tmp_path: Path
     assert nights[0] == nights[1]
 
 
-@pytest.mark.parametrize("counts", [LEAK, PRIVATE])
-def test_a_night_that_ended_as_an_error_has_a_factor_of_at_most_one(
-    add: Add, counts: FreshCounts
-) -> None:
+def test_a_night_that_ended_as_an_error_has_a_factor_of_at_most_one(add: Add) -> None:
     add(LEAK)
-    nights = add(counts, ending=Failed("draws depend on each other", code="draws-dependent"))
-    factors = [log_factors(LEAK, POINT), np.minimum(log_factors(counts, POINT), 0.0)]
+    nights = add(LEAK, ending=Failed("draws depend on each other", code="draws-dependent"))
+    factors = [log_factors(LEAK, POINT), np.minimum(log_factors(LEAK, POINT), 0.0)]
     assert evidence_of(nights) == pytest.approx(math.exp(log_evidence(np.array(factors)[:, None])))
 
 
@@ -206,7 +211,7 @@ def test_a_curve_keeps_the_point_of_its_first_night(add: Add, result: AuditResul
 @pytest.mark.parametrize(
     ("change", "code", "line"),
     [
-        (lambda lines: [lines[0], lines[1].replace(b"4500", b"4400")], "evidence-damaged", 2),
+        (lambda lines: [lines[0], lines[1].replace(b'"seed"', b'"sede"')], "evidence-damaged", 2),
         (lambda lines: [lines[0], b"<<<<<<< HEAD\n", lines[1]], "evidence-damaged", 2),
         (lambda lines: [lines[0], lines[1][:40]], "evidence-damaged", 2),
         (lambda lines: [*lines, lines[0]], "evidence-twice", 3),
@@ -232,20 +237,25 @@ def test_a_file_without_its_last_line_break_is_continued(add: Add, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "options", [{"certification_seed": 7}, {"stop": "bets"}, {"stop": "confirmed"}]
+    "options",
+    [
+        {"certification_seed": 7},
+        {"stop": "bets"},
+        {"stop": "confirmed"},
+        {"journal": Path("journal")},
+    ],
 )
-def test_a_night_has_a_fresh_seed_and_all_its_draws(options: dict[str, Any]) -> None:
+def test_a_night_has_a_fresh_seed_all_its_draws_and_no_journal(options: dict[str, Any]) -> None:
     assert refusal(record.with_fresh_seed, spec_of(**options)).code == "options-conflict"
-
-
-def test_a_night_has_no_journal(tmp_path: Path) -> None:
-    assert refusal(record.with_fresh_seed, spec_of(journal=tmp_path)).code == "options-conflict"
 
 
 def test_only_the_draws_that_certify_have_the_seed_of_the_night() -> None:
     nights = [run_audit(spec_of(certification_seed=seed, stop="never")) for seed in (1, 1, 2)]
     blocks = [night.certificates[0].evidence.blocks for night in nights]
-    learned = [[b.tally.counts.tolist() for b in of if b.stage == "learning"] for of in blocks]
+    learned = [
+        [block.tally.counts.tolist() for block in night if block.stage == "learning"]
+        for night in blocks
+    ]
     assert learned[0] == learned[2]
     assert nights[0].fresh == nights[1].fresh != nights[2].fresh
     for night in nights:

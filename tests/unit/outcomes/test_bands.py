@@ -35,14 +35,14 @@ ALONE = [(), (0.0,), (-1000.0, 0.0, 3.0)]
 
 
 def bands_of(alone: tuple[float, ...]) -> Bands:
-    names = frozenset(f"output[{place}]" for place in (0, 1, 3))
+    names = frozenset(f"output[{index}]" for index in (0, 1, 3))
     return Bands(names, alone, (-1.0, 0.0, 0.5))
 
 
 def entries(column: Column) -> list[float | str]:
     codes = np.zeros(len(column.numbers), int) if column.codes is None else column.codes
-    both = zip(codes.tolist(), column.numbers.tolist(), strict=True)
-    return [column.labels[code - 1] if code else number for code, number in both]
+    rows = zip(codes.tolist(), column.numbers.tolist(), strict=True)
+    return [column.labels[code - 1] if code else number for code, number in rows]
 
 
 @pytest.mark.parametrize("alone", ALONE)
@@ -56,15 +56,14 @@ def test_symbols_of_numbers_by_their_bands_are_those_of_the_bands(
     rng = np.random.default_rng(1)
     for _ in range(10):
         order = rng.permutation(len(every))[: rng.integers(1, 8)]
-        values = tuple(every[place] for place in order)
-        for place in range(4):
-            alphabet = Alphabet(f"output[{place}]", values)
+        values = tuple(every[index] for index in order)
+        symbols = {value: index for index, value in enumerate(values)}
+        for index in range(4):
+            alphabet = Alphabet(f"output[{index}]", values)
             column = banded.column(alphabet.name)
-            wanted = [
-                values.index(one) if one in values else len(values) for one in entries(column)
-            ]
-            assert alphabet(column).tolist() == wanted
-            assert alphabet.through(bands)(outcomes.column(alphabet.name)).tolist() == wanted
+            expected = [symbols.get(entry, len(values)) for entry in entries(column)]
+            assert alphabet(column).tolist() == expected
+            assert alphabet.through(bands)(outcomes.column(alphabet.name)).tolist() == expected
 
 
 @pytest.mark.parametrize("alone", ALONE)
@@ -75,9 +74,9 @@ def test_known_bands_are_found_by_numbers(name: str, alone: tuple[float, ...]) -
     keys, first = np.unique(banded.keys(), return_index=True)
     keys, first = keys[::2], first[::2]
     known = Known.of(keys, banded.take(first)).through(bands)
-    wanted = find(keys, bands(outcomes).keys())
-    assert 0 < np.count_nonzero(wanted == len(keys)) < outcomes.size
-    assert known.places(outcomes).tolist() == wanted.tolist()
+    expected = find(keys, bands(outcomes).keys())
+    assert 0 < np.count_nonzero(expected == len(keys)) < outcomes.size
+    assert known.places(outcomes).tolist() == expected.tolist()
 
 
 def test_the_band_of_an_outcome_hangs_on_no_other_outcome() -> None:
@@ -97,8 +96,8 @@ def banded(raw: Any) -> Outcomes:
 
 
 def test_numbers_are_bands_and_what_stands_for_itself_stays() -> None:
-    found = banded([[None, 0.4], [-1.0, 2.2, 7.0], "none", [2.25, 1e7], [np.nan, -1.0]])
-    assert found.words(range(5)) == [
+    table = banded([[None, 0.4], [-1.0, 2.2, 7.0], "none", [2.25, 1e7], [np.nan, -1.0]])
+    assert table.words(range(5)) == [
         "(None, number < 0.5)",
         "(-1, number 0.5 to 2.25, 7)",
         "'none'",
@@ -110,9 +109,8 @@ def test_numbers_are_bands_and_what_stands_for_itself_stays() -> None:
 def test_an_output_has_one_key_whatever_stands_beside_it() -> None:
     rng = np.random.default_rng(4)
     raw = [[-1.0 if rng.random() < 0.5 else rng.normal(), rng.normal()] for _ in range(50)]
-    alone = [banded([one]).keys()[0] for one in raw]
+    alone = [banded([output]).keys()[0] for output in raw]
     mixed = banded([*raw, "another shape"])
     assert type(mixed) is not type(banded(raw))
     assert banded(raw).keys().tolist() == alone == mixed.keys()[:-1].tolist()
-    again = pickle.loads(pickle.dumps(BANDS))
-    assert again(from_raw(raw)).keys().tolist() == alone
+    assert pickle.loads(pickle.dumps(BANDS))(from_raw(raw)).keys().tolist() == alone

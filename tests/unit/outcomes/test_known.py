@@ -30,15 +30,12 @@ _RNG = np.random.default_rng(5)
 _FLAGS = _RNG.integers(-1, 2, (3_000, 6))
 # What is returned, of which the first half is known: three values a place, at most.
 RETURNED: dict[str, Any] = {
-    "integers": _FLAGS,
     "numbers": np.array([0.5, 0.0, 1.5, -np.inf])[_FLAGS],
     "Booleans": _FLAGS > 0,
-    "one number": _FLAGS[:, 0],
-    "strings": [["no", "yes", "?"][one] for one in _FLAGS[:, 0]],
-    "numbers and others": [[1, None, "yes"][one] for one in _FLAGS[:, 0]],
-    "records": [{"a": int(one), "b": [bool(other)]} for one, other in _FLAGS[:, :2]],
-    "lists of two kinds": [[int(one), [2.0, None, True][other]] for one, other in _FLAGS[:, :2]],
-    "exceptions": [Raised("ValueError", "") if one < 0 else int(one) for one in _FLAGS[:, 0]],
+    "numbers and others": [[1, None, "yes"][flag] for flag in _FLAGS[:, 0]],
+    "records": [{"a": int(a), "b": [bool(b)]} for a, b in _FLAGS[:, :2]],
+    "lists of two kinds": [[int(a), [2.0, None, True][b]] for a, b in _FLAGS[:, :2]],
+    "exceptions": [Raised("ValueError", "") if flag < 0 else int(flag) for flag in _FLAGS[:, 0]],
 }
 
 
@@ -49,16 +46,12 @@ def test_they_are_found_where_their_keys_are(name: str) -> None:
     _, first = np.unique(outcomes.keys(), return_index=True)
     some = outcomes.take(np.sort(first)[::2])  # of all that came up, every other one
     keys, order = np.unique(some.keys(), return_index=True)
-    known = Known.of(keys, some.take(order))
-    for one in (known, pickle.loads(pickle.dumps(known))):
-        assert one.entries is not None
-        for asked in (outcomes, from_raw(returned[len(returned) // 2 :])):
-            wanted = find(keys, asked.keys())
-            assert 0 < np.count_nonzero(wanted == len(keys)) < asked.size
-            by_entries = one.entries.places(asked)
-            assert by_entries is not None
-            assert by_entries.tolist() == wanted.tolist()
-            assert one.places(asked).tolist() == wanted.tolist()
+    known = pickle.loads(pickle.dumps(Known.of(keys, some.take(order))))
+    for fresh in (outcomes, from_raw(returned[len(returned) // 2 :])):
+        expected = find(keys, fresh.keys())
+        assert 0 < np.count_nonzero(expected == len(keys)) < fresh.size
+        assert known.entries.places(fresh).tolist() == expected.tolist()
+        assert known.places(fresh).tolist() == expected.tolist()
 
 
 def known_of(raw: Any) -> Known:
@@ -68,19 +61,13 @@ def known_of(raw: Any) -> Known:
 
 
 def test_an_entry_that_no_known_one_has_is_not_found() -> None:
-    asked = from_raw([[0, 1], [0, 2], [None, 1], ["1", 0], [np.nan, 0], [1, 0]])
-    assert (known_of([[0, 1], [1, 0]]).places(asked) < 2).tolist() == [
-        True,
-        False,
-        False,
-        False,
-        False,
-        True,
-    ]
+    fresh = from_raw([[0, 1], [0, 2], [None, 1], ["1", 0], [np.nan, 0], [1, 0]])
+    is_known = known_of([[0, 1], [1, 0]]).places(fresh) < 2
+    assert is_known.tolist() == [True, False, False, False, False, True]
 
 
 @pytest.mark.parametrize(
-    "other",
+    "raw",
     [
         [[0, 1], [0, 1, 1], [1, 0]],
         [{"a": 0, "b": 1}],
@@ -88,33 +75,30 @@ def test_an_entry_that_no_known_one_has_is_not_found() -> None:
         [[0, 1], "none", Raised("ValueError", "")],
     ],
 )
-def test_outcomes_of_another_shape_are_found_by_their_keys(other: list[Any]) -> None:
-    found, asked = known_of([[0, 1], [1, 0]]), from_raw(other)
-    assert found.places(asked).tolist() == find(found.keys, asked.keys()).tolist()
+def test_outcomes_of_another_shape_are_found_by_their_keys(raw: list[Any]) -> None:
+    known, fresh = known_of([[0, 1], [1, 0]]), from_raw(raw)
+    assert known.places(fresh).tolist() == find(known.keys, fresh.keys()).tolist()
 
 
-@pytest.mark.parametrize("signed", [False, True])
-def test_zeros_of_both_signs_are_found_by_their_keys(signed: bool) -> None:
-    numbers = np.array([-0.0 if signed else 0.5, 0.0, 1.5])[_FLAGS]
-    found, asked = known_of(numbers[:4]), from_raw(numbers)
-    assert (found.entries is None) == signed
-    assert found.places(asked).tolist() == find(found.keys, asked.keys()).tolist()
-    # and the other way round, where only those that come later have a sign
-    other = known_of(np.abs(numbers[:4]))
-    assert other.entries is not None
-    assert other.places(asked).tolist() == find(other.keys, asked.keys()).tolist()
+@pytest.mark.parametrize("is_signed", [False, True])
+def test_zeros_of_both_signs_are_found_by_their_keys(is_signed: bool) -> None:
+    numbers = np.array([-0.0, 0.0, 1.5])[_FLAGS]
+    known = known_of(numbers[:4] if is_signed else np.abs(numbers[:4]))
+    fresh = from_raw(numbers)
+    assert (known.entries is None) == is_signed
+    assert known.places(fresh).tolist() == find(known.keys, fresh.keys()).tolist()
 
 
 @pytest.mark.parametrize(("most", "columns"), [(9, 1), (2, 61)])
 def test_of_too_many_values_or_combinations_keys_are_compared(most: int, columns: int) -> None:
     rows = np.random.default_rng(6).integers(0, most, (400, columns))
-    known, found = from_raw(rows), known_of(rows)
-    assert found.entries is None
-    assert (found.places(known) == find(found.keys, known.keys())).all()
+    fresh, known = from_raw(rows), known_of(rows)
+    assert known.entries is None
+    assert (known.places(fresh) == find(known.keys, fresh.keys())).all()
 
 
 @pytest.mark.parametrize(
-    ("known", "asked"),
+    ("raw", "later"),
     [
         ([_Pair(0, 1), _Pair(1, 0)], [_Other(0, 1), _Other(1, 1)]),
         ([{"a": 0, "b": 1}, {"a": 1, "b": 0}], [{"c": 0, "d": 1}, {"c": 1, "d": 0}]),
@@ -122,9 +106,8 @@ def test_of_too_many_values_or_combinations_keys_are_compared(most: int, columns
     ],
 )
 def test_outcomes_that_are_alike_but_for_a_type_or_names_are_told_apart(
-    known: list[Any], asked: list[Any]
+    raw: list[Any], later: list[Any]
 ) -> None:
-    found = known_of(known)
-    assert found.entries is not None
-    wanted = find(found.keys, from_raw(asked).keys())
-    assert found.places(from_raw(asked)).tolist() == wanted.tolist()
+    known, fresh = known_of(raw), from_raw(later)
+    assert known.entries is not None
+    assert known.places(fresh).tolist() == find(known.keys, fresh.keys()).tolist()

@@ -46,7 +46,6 @@ DISTINCT: list[tuple[Any, str]] = [
     (1, "1"),
     (0.1 + 0.2, "0.30000000000000004"),
     (5e-324, "5e-324"),
-    (1e300, "1e+300"),
     (-math.inf, "-inf"),
     (math.nan, "NaN"),
     (2**53, "9007199254740992.0"),
@@ -57,14 +56,11 @@ DISTINCT: list[tuple[Any, str]] = [
     (None, "None"),
     ("", "''"),
     ("1", "'1'"),
-    ("True", "'True'"),
     ("NaN", "'NaN'"),
-    ("None", "'None'"),
     ("raised ValueError", "'raised ValueError'"),
     (Raised("ValueError", "no"), "raised ValueError"),
     ((), "()"),
     ((1,), "(1)"),
-    ((1, 2), "(1, 2)"),
     ((1, (2,)), "(1, (2))"),
     (((1, 2),), "((1, 2))"),
     ((1, None), "(1, None)"),
@@ -72,14 +68,11 @@ DISTINCT: list[tuple[Any, str]] = [
     ({}, "{}"),
     ({"a": 1}, '{"a": 1}'),
     ({"a": "1"}, "{\"a\": '1'}"),
-    ({"a": None}, '{"a": None}'),
-    ({"b": 1}, '{"b": 1}'),
     ({1: 1}, "{1: 1}"),
     ({"1": 1}, '{"1": 1}'),
     ({True: 1}, "{True: 1}"),
     ({(1, "a"): 1}, '{(1, "a"): 1}'),
     ({"a": {}, "b": {"c": (1,)}}, '{"a": {}, "b": {"c": (1)}}'),
-    ({"a": ()}, '{"a": ()}'),
     ({'q"]': 1}, '{"q\\"]": 1}'),
     (set(), "set()"),
     ({1}, "{1}"),
@@ -87,15 +80,12 @@ DISTINCT: list[tuple[Any, str]] = [
     ({frozenset({2, 1})}, "{{1, 2}}"),
     (b"", "b''"),
     (b"a", "b'a'"),
-    ("a", "'a'"),
     ("b'a'", "\"b'a'\""),
     ("a dict", "'a dict'"),
     ("absent", "'absent'"),
-    (Raised("KeyError", "no"), "raised KeyError"),
     (1 + 2j, "(1+2j)"),
     (Fraction(1, 3), "1/3"),
     (Decimal("0.1"), "0.1"),
-    (0.1, "0.1"),
     (Decimal("-1e-30"), "-0.000000000000000000000000000001"),
     (2**53 + 1, "9007199254740993"),
     (Colour.RED, "Colour.RED"),
@@ -106,55 +96,41 @@ DISTINCT: list[tuple[Any, str]] = [
     (datetime.time(12, 30), "12:30:00"),
     (datetime.timedelta(hours=12, minutes=30), "duration 12:30:00"),
     ({0.1: 1}, "{0.1: 1}"),
-    ({Decimal("0.1"): 1}, "{exactly 0.1: 1}"),
     ({2**53 + 1: 1}, "{9007199254740993: 1}"),
     (uuid.UUID(int=7), "00000000-0000-0000-0000-000000000007"),
     (Person(3), "Person(age=3)"),
     (Release(0.5), "Release(mean=0.5, note=None)"),
-    (Release(0.5, "x"), "Release(mean=0.5, note='x')"),
     (np.zeros((2, 0)), "((), ())"),
-    (np.eye(2), "((1, 0), (0, 1))"),
     (np.array([("a", 1)], dtype="U1,i4")[0], '{"f0": \'a\', "f1": 1}'),
     (np.zeros(1, POINT)[0], '{"x": 0, "y": (0, 0)}'),
     (pd.DataFrame({"a": [1, 2], "b": [0.5, None]}), 'DataFrame("a"=(1, 2), "b"=(0.5, NaN))'),
     (pd.DataFrame({"b": [0.5, None], "a": [1, 2]}), 'DataFrame("a"=(1, 2), "b"=(0.5, NaN))'),
-    (pd.Series([3, 4], index=["x", "y"]), '{"x": 3, "y": 4}'),
     (pd.Series([3, 4], index=["x", "x"]), '{"x": 3, ("x", 1): 4}'),
 ]
 
 SAME: list[tuple[Any, Any]] = [
     (0.0, -0.0),
     (1, np.int8(1)),
-    (0.5, np.float16(0.5)),
     (3, np.array(3)),
-    (math.nan, -math.nan),
     (True, np.bool_(True)),
     ("a", np.str_("a")),
     (2**53 + 1, np.uint64(2**53 + 1)),
     (Raised("ValueError", "one"), Raised("ValueError", "another")),
     ([1, 2], (1, 2)),
-    ([1, 2], np.array([1.0, 2.0])),
     ([1, 2], collections.deque([1, 2])),
-    ([0, 1], range(2)),
     ([[1, 2], [3, 4]], np.array([[1, 2], [3, 4]])),
-    ([1, 2], np.array([1, 2], dtype=object)),
     ([1, None], np.ma.masked_array([1, 2], mask=[False, True])),
     ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
-    ({"a": 1}, collections.Counter("a")),
     ({"a": 1}, MappingProxyType({"a": 1})),
     ({1: 2}, {1.0: 2.0}),
     ({1, 2}, frozenset({2, 1})),
-    ({1, 2}, {2: 0, 1: 0}.keys()),
     (b"ab", bytearray(b"ab")),
     (Decimal("0.10"), Fraction(1, 10)),
-    (Decimal("0.5"), 0.5),
     (10**400, Decimal(10**400)),
-    (0j, -0j),
     (1j, np.complex64(1j)),
     (datetime.date(2020, 1, 31), np.datetime64("2020-01-31")),
     (datetime.datetime(2020, 1, 1, 12), pd.Timestamp("2020-01-01 12:00")),
     (pd.NaT, np.datetime64("NaT")),
-    ([1, 2], pd.Series([1, 2])),
     ({"x": 1}, pd.Series([1], index=["x"])),
     ({"x": 0, "y": [0, 0]}, np.zeros(1, POINT)[0]),
     (Release(1), Release(1.0)),
@@ -174,12 +150,11 @@ def words(outcomes: Outcomes) -> list[str]:
 
 
 def column(outcomes: Outcomes, name: str) -> list[str]:
-    found = outcomes.column(name)
-    return [found.word(row) for row in range(outcomes.size)]
+    return [outcomes.column(name).word(row) for row in range(outcomes.size)]
 
 
 def names(outcomes: Outcomes) -> list[str]:
-    return [one.name for one in outcomes.columns]
+    return [column.name for column in outcomes.columns]
 
 
 def test_distinct_outcomes_have_distinct_keys_and_words() -> None:
@@ -187,19 +162,18 @@ def test_distinct_outcomes_have_distinct_keys_and_words() -> None:
     table = from_raw(every)
     assert words(table) == [word for _, word in DISTINCT]
     assert len(set(table.keys().tolist())) == len(every)
-    # and the same by themselves, and in another process
+    # and the same by themselves, in pieces, and in another process
     assert [keys(value)[0] for value in every] == table.keys().tolist()
     assert [words(from_raw([value]))[0] for value in every] == words(table)
-    copy = pickle.loads(pickle.dumps(table))
-    assert (copy.keys().tolist(), words(copy)) == (table.keys().tolist(), words(table))
+    joined = concatenate([from_raw(every[i : i + 7]) for i in range(0, len(every), 7)])
+    for copy in (joined, pickle.loads(pickle.dumps(table))):
+        assert (copy.keys().tolist(), words(copy)) == (table.keys().tolist(), words(table))
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
-def test_equal_outcomes_have_equal_keys_but_for_how_they_are_represented(
-    one: Any, other: Any
-) -> None:
-    assert len({*plain_keys(one, other), *plain_keys(one), *plain_keys(other)}) == 1
-    assert keys(one, other) == [*keys(one), *keys(other)]
+@pytest.mark.parametrize(("a", "b"), SAME)
+def test_equal_outcomes_have_equal_keys_but_for_how_they_are_represented(a: Any, b: Any) -> None:
+    assert len({*plain_keys(a, b), *plain_keys(a), *plain_keys(b)}) == 1
+    assert keys(a, b) == [*keys(a), *keys(b)]
 
 
 def test_a_batch_as_an_array_is_the_same_as_its_rows() -> None:
@@ -221,36 +195,30 @@ def test_a_long_matrix_is_the_same_as_its_columns(dtype: str, order: Any) -> Non
     if dtype.endswith("int64"):
         numbers[7, 1] = 2**60 + 1  # no float
     table = from_raw(np.asarray(numbers, order=order))
-    for place in range(3):
-        column, alone = table.column(f"output[{place}]"), from_raw(numbers[:, place].copy())
-        own = alone.column("output")
-        assert np.array_equal(column.numbers, own.numbers, equal_nan=True)
-        assert column.keys().tolist() == own.keys().tolist()
-        assert column.labels == own.labels
+    for index in range(3):
+        column = table.column(f"output[{index}]")
+        expected = from_raw(numbers[:, index].copy()).column("output")
+        assert np.array_equal(column.numbers, expected.numbers, equal_nan=True)
+        assert column.keys().tolist() == expected.keys().tolist()
     assert table.plain().keys().tolist() == from_raw(list(numbers)).plain().keys().tolist()
 
 
 @pytest.mark.parametrize(
     ("entries", "expected"),
     [
-        ([{"a": 1.5}, {"a": 2}], ['output["a"]']),
         (
             [{"a": 1}, {"a": 2, "b": 3}, {"a": 2, "b": 4}],
             ["length of output", 'output["a"]', 'output["b"]', 'kind of output["b"]'],
         ),
-        ([{"a": {"b": (1, 2)}}], ['output["a"]["b"][0]', 'output["a"]["b"][1]']),
         ([[1], [2, 5], [2, 7]], ["length of output", "output[0]", "output[1]"]),
         ([{1}, {1, 2}] * 2, ["length of output", "kind of element 2 of output"]),
         ([Release(1.0, "x"), Release(2.0)], ["output.mean", "output.note"]),
-        ([Person(1), {"a": 1}] * 2, ["kind of output", 'kind of output["a"]']),
         ([np.zeros(1, POINT)[0]], ['output["x"]', 'output["y"][0]', 'output["y"][1]']),
         ([b"ab", b"ac"], ["output", "output[0]", "output[1]"]),
         ([LONG, LONG + "y"], ["output", "length of output"]),
-        ([pd.DataFrame({"a": [1, 2]})], ['output["a"][0]', 'output["a"][1]']),
         ([1j, 2j], ["output", "real part of output", "imaginary part of output"]),
         ([Fraction(1, 3), Fraction(2, 3)], ["output", "exact value of output"]),
         ([datetime.date(2020, 1, 1)], ["output", "timestamp of output"]),
-        ([{}, {}], ["output"]),
     ],
 )
 def test_every_place_that_tells_something_is_a_column(
@@ -266,10 +234,7 @@ def test_columns_are_found_by_name_where_they_vary_and_where_they_do_not() -> No
     assert column(table, 'kind of output["b"]') == ["absent", "a string", "None", "absent"]
     assert column(table, 'length of output["a"]') == ["1", "2", "absent", "absent"]
     assert column(table, 'output["c"]') == ["absent"] * 4
-    vectors = from_raw(np.zeros((2, 3)))
-    assert column(vectors, "output") == ["a list"] * 2
-    assert column(vectors, "length of output") == ["3"] * 2
-    assert column(vectors, "kind of output[1]") == ["a number"] * 2
+    assert column(from_raw(np.zeros((2, 3))), "length of output") == ["3"] * 2
     assert failures(table) == {"E": 1}
 
 
@@ -297,14 +262,6 @@ def test_too_many_columns_are_cut_with_a_message_but_stay_in_the_keys() -> None:
     assert column(table, 'output["k4999"]') == ["absent", "1"] * 3
     assert narrowed(from_raw([{"a": 1}])) is None
     assert len(from_raw(np.zeros((2, 5_000))).columns) == 4_096
-
-
-def test_joining_keeps_every_entry() -> None:
-    every = [value for value, _ in DISTINCT]
-    parts = [from_raw(every[i : i + 7]) for i in range(0, len(every), 7)]
-    joined, whole = concatenate(parts), from_raw(every)
-    assert joined.keys().tolist() == whole.keys().tolist()
-    assert words(joined) == words(whole)
 
 
 def test_keys_that_are_texts_of_two_types_are_one() -> None:

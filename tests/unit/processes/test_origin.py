@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.auditing.journal import from_json, to_json
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.processes.origin import origin
@@ -119,10 +118,3 @@ def test_chunks_keep_the_first_exception_of_each_kind(sampler: Any) -> None:
     kept = (drawn.failures + other).first["KeyError"]
     assert (kept.message, kept.where) == ("1", "raises_somewhere.py:9")
     assert pickle.loads(pickle.dumps(drawn.failures)).first["KeyError"].where == kept.where
-
-
-def test_journals_keep_the_line(sampler: Any) -> None:
-    failures = sampler().draw(ToLearn((0, 0, 0), 40)).failures
-    again = from_json(to_json(failures), Failures)
-    assert again.counts == failures.counts
-    assert again.first["KeyError"].where == "raises_somewhere.py:9"

@@ -89,13 +89,6 @@ def test_dates_are_still_of_their_types(told: dict[str, Any]) -> None:
     assert alike == [True, True, False, False, True, "datetime", True, True, "2020-01-01"]
 
 
-def test_nothing_is_shifted_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(other_clock.SHIFT, raising=False)
-    before = time.time
-    other_clock.shift_as_asked()
-    assert time.time is before
-
-
 def test_installed_modules_import_the_true_dates() -> None:
     """Some modules are compiled for these types."""
     own = other_clock._is_own
@@ -106,3 +99,10 @@ def test_installed_modules_import_the_true_dates() -> None:
     assert not own({})
     assert not own({"__name__": "compiled"})
     assert Path(pytest.__file__).is_absolute()
+
+
+def test_nothing_is_shifted_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(other_clock.SHIFT, raising=False)
+    before = time.time
+    other_clock.shift_as_asked()
+    assert time.time is before

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import replace
 
 from dpaudit.releases.bisecting import Bisection, ReleaseResult
 from dpaudit.reports.bisection_report import FORMATS
@@ -47,11 +46,3 @@ def test_the_page_loads_nothing_and_marks_answers() -> None:
     ]
     assert "<b>" not in page
     assert not re.search(r"(src|href)=|url\(", page)
-
-
-def test_an_answer_is_explained_only_where_a_row_has_it() -> None:
-    others = tuple(release for release in TESTED if release.answer != "not refuted")
-    for kind in ("text", "markdown", "html"):
-        assert "“not refuted”" in FORMATS[kind](RESULT)
-        assert "not refuted" not in FORMATS[kind](replace(RESULT, tested=others))
-        assert "not refuted" not in FORMATS[kind](replace(RESULT, tested=()))

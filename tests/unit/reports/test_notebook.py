@@ -55,8 +55,8 @@ def test_a_result_is_neither_true_nor_false(refuted: dpaudit.AuditResult) -> Non
 
 
 def test_a_dict_is_the_entry_of_a_result_file(refuted: dpaudit.AuditResult, tmp_path: Path) -> None:
-    refuted.save(tmp_path / "one.json")
-    text = (tmp_path / "one.json").read_text("utf-8")
+    refuted.save(tmp_path / "result.json")
+    text = (tmp_path / "result.json").read_text("utf-8")
     assert json.loads(text)["audits"] == [refuted.to_dict()]
     assert read_document(text).results[0].epsilon_lower == refuted.epsilon_lower
 
@@ -68,11 +68,11 @@ def test_a_dict_is_the_entry_of_a_result_file(refuted: dpaudit.AuditResult, tmp_
 def test_the_suffix_chooses_the_format(
     refuted: dpaudit.AuditResult, tmp_path: Path, suffix: str, beginning: str
 ) -> None:
-    refuted.save(tmp_path / f"one.{suffix}")
-    text = (tmp_path / f"one.{suffix}").read_text("utf-8")
+    refuted.save(tmp_path / f"result.{suffix}")
+    text = (tmp_path / f"result.{suffix}").read_text("utf-8")
     assert text.lower().startswith(beginning.lower())
     with pytest.raises(dpaudit.UsageError) as raised:
-        refuted.save(tmp_path / "one.doc")
+        refuted.save(tmp_path / "result.doc")
     assert raised.value.code == "report-format-unknown"
 
 

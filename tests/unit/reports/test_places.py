@@ -10,10 +10,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 from jsonschema import Draft4Validator
 
-from dpaudit.certificates.traced import SourceLine
 from dpaudit.reports.github import Location, located, root
 from tests.cli.made_results import VIOLATION
-from tests.hostile import TRACE
 from tests.result_files import reported
 from tests.specs import replace
 from tests.unit.reports.test_sarif import SCHEMA
@@ -76,22 +74,3 @@ def test_sarif_names_files_from_the_root(repository: Path, tmp_path: Path) -> No
     place, file = sarif(f"{tmp_path / 'outside.py'}:1")
     assert place == {"uri": (tmp_path / "outside.py").as_uri()}
     assert Path(file) == tmp_path / "outside.py"
-
-
-def test_a_cause_above_the_working_directory_is_shown_there(
-    repository: Path, tmp_path: Path
-) -> None:
-    def shown(file: str) -> str:
-        first = replace(TRACE.findings[0], line=SourceLine(file, 1, "f()"), others=())
-        trace = replace(TRACE, findings=(first, *TRACE.findings[1:]))
-        return reported("github", [replace(VIOLATION, source="mine.py:1", trace=trace)])
-
-    assert shown(str(repository / "above.py")).startswith("::error file=above.py,line=1,")
-    installed = repository / ".venv/lib/python3/site-packages/noisy.py"
-    installed.parent.mkdir(parents=True)
-    installed.write_text("def f(): ...\n")
-    assert shown(str(installed)).startswith(
-        "::error file=.venv/lib/python3/site-packages/noisy.py,line=1,"
-    )
-    outside = shown(str(tmp_path / "outside.py"))
-    assert outside.startswith("::error file=inner/mine.py,line=1,")

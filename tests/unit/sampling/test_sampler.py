@@ -181,12 +181,6 @@ def test_a_large_chunk_is_drawn_in_parts() -> None:
         assert drawn.failures.total == (drawn.tally.arms[1] if function is _fails_for_d2 else 0)
 
 
-def test_an_exception_may_end_the_audit() -> None:
-    with pytest.raises(MechanismError) as error:
-        sampler(_fails_for_d2, fail_on_error=True).draw(ToLearn((0, 0, 0), 300))
-    assert error.value.code == "mechanism-raised"
-
-
 class Counts:
     """A mechanism that counts its calls."""
 

@@ -88,6 +88,4 @@ def test_a_mapping_names_a_generator_in_a_folder_with_a_space(tmp_path: Path) ->
     folder.mkdir()
     (folder / "inputs.py").write_text("def generate(rng):\n    return 1\n")
     space = parse_space({"table": {"a": "import:inputs.py:generate"}, "rows": 3}, folder)
-    assert isinstance(space, Lists)
-    assert (space.min_size, space.max_size) == (3, 3)
     assert space.usual() == [{"a": 1}] * 3

@@ -180,19 +180,6 @@ def test_proposals_come_once_and_again_for_the_seed(drawn: Drawn) -> None:
     assert Counter(one.origin for one in found)["edge"] <= MAX_EDGES
 
 
-@pytest.mark.parametrize(
-    ("space", "adjacency"), [(TABLE, "replace"), (USERS, BOUNDED), ("text", "replace")]
-)
-def test_inputs_outside_can_be_left_out(
-    space: str, adjacency: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _be_short(monkeypatch)
-    edges = len(list(catalogue(related(space, adjacency), inside_only=True)))
-    found = _some(space, adjacency, min(200, edges + SOME_RANDOM), inside_only=True)
-    assert found
-    assert all(one.inside for one in found)
-
-
 def _values(proposal: Proposal, column: str) -> list[Any]:
     return [row[column] for row in [*proposal.d1, *proposal.d2]]
 
@@ -246,31 +233,6 @@ def test_the_edges_of_users() -> None:
     assert all(max(Counter(_values(one, "id")).values()) <= 4 for one in bounded)
 
 
-@pytest.mark.parametrize(
-    ("space", "adjacency", "groups"),
-    [
-        ("table {user: user, group: integer in [0, 9]}", "user:user", set(range(10))),
-        ("table {user: user, group: category [a, b, c]}", "user:user", {"a", "b", "c"}),
-        (
-            "table {user: user, group: category [a, b, c]}",
-            "user:user,group=group,groups=2",
-            {*"ab"},
-        ),
-    ],
-)
-def test_one_user_has_a_record_in_every_category(
-    space: str, adjacency: str, groups: set[Any]
-) -> None:
-    found = catalogue(related(space, adjacency), inside_only=True)
-    gains = []
-    for one in found:
-        fewer, more = sorted((one.d1, one.d2), key=len)
-        users = {row["user"] for row in fewer}
-        gains.append({row["group"] for row in more if row["user"] not in users})
-    assert groups in gains
-    assert max(map(len, gains)) == len(groups)
-
-
 @pytest.mark.parametrize("adjacency", ["linf:1", "l1:2", "l2:2", "linf:0.5"])
 def test_patterns_go_as_far_as_is_allowed(adjacency: str) -> None:
     relation = related("vector of 5 number", adjacency).adjacency
@@ -282,6 +244,34 @@ def test_patterns_go_as_far_as_is_allowed(adjacency: str) -> None:
         if "between" not in why:
             apart = [abs(a - b) for a, b in zip(one, other, strict=True)]
             assert norms[relation.kind](apart) == pytest.approx(relation.distance)
+
+
+def test_one_user_has_a_record_in_every_category_that_is_allowed() -> None:
+    space = "table {user: user, group: category [a, b, c]}"
+    for adjacency, largest in (("user:user", "abc"), ("user:user,group=group,groups=2", "ab")):
+        gains = []
+        for pair in catalogue(related(space, adjacency), inside_only=True):
+            fewer, more = sorted((pair.d1, pair.d2), key=len)
+            users = {row["user"] for row in fewer}
+            gains.append({row["group"] for row in more if row["user"] not in users})
+        assert set(largest) in gains
+        assert max(map(len, gains)) == len(largest)
+
+
+def test_vectors_keep_their_places() -> None:
+    vector, records = "vector of 3 integer", "list of integer"
+    assert not related(vector, "replace").holds([1, 2, 3], [3, 2, 1])
+    assert related(records, "replace").holds([1, 2, 3], [3, 2, 1])
+    assert not related(records, "hamming:1").holds([1, 2, 3], [3, 2, 1])
+    assert not related(records, "replace").holds([1, 2, 3], [1, 2, 3])
+
+
+def test_datasets_are_copied_and_rows_of_arrays_are_in_the_order_of_the_space() -> None:
+    space, rows = parse_space("table {b: integer, a: number}"), [{"a": 0.5, "b": 1}]
+    assert formed(rows, None, space)[0] is not rows[0]
+    assert formed(rows, "array", space).tolist() == [[1, 0.5]]
+    assert formed([], "array", space).shape == (0, 2)
+    assert list(formed([], "pandas", space).columns) == ["b", "a"]
 
 
 def test_a_relation_that_no_two_inputs_can_have_is_refused() -> None:
@@ -311,33 +301,6 @@ def test_the_catalogue_needs_no_hypothesis(monkeypatch: pytest.MonkeyPatch) -> N
     first = list(islice(stream, 15))
     assert {one.origin for one in first} == {"edge"}
     assert code(list, stream) == "package-missing"
-
-
-def test_vectors_keep_their_places() -> None:
-    vector, records = "vector of 3 integer", "list of integer"
-    turned, same = [3, 2, 1], [1, 2, 3]
-    assert not related(vector, "replace").holds(same, turned)
-    assert related(records, "replace").holds(same, turned)
-    assert not related(records, "hamming:1").holds(same, turned)
-    assert not related(records, "replace").holds(same, list(same))
-
-
-@pytest.mark.parametrize("form", [None, "array", "numpy", "pandas"])
-def test_datasets_take_the_form_of_the_mechanism(form: str | None) -> None:
-    space = parse_space("table {b: integer, a: number}")
-    rows = [{"a": 0.5, "b": 1}, {"b": 2, "a": 1.5}]
-    full, empty = formed(rows, form, space), formed([], form, space)
-    if form is None:
-        assert full == rows
-        assert full[0] is not rows[0]
-        assert empty == []
-    elif form == "pandas":
-        assert list(full.columns) == list(empty.columns) == ["b", "a"]
-        assert full.to_dict("records") == rows
-        assert len(empty) == 0
-    else:
-        assert full.tolist() == [[1, 0.5], [2, 1.5]]
-        assert empty.shape == (0, 2)
 
 
 @pytest.mark.parametrize(

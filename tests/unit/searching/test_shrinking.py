@@ -15,8 +15,6 @@ from tests.neighbouring import relation
 
 Violates = Callable[[Any, Any], bool]
 UNIT = "list of number in [0, 1]"
-TABLE = "table {age: integer in [0, 120], city: category [a, b, c]}"
-USERS = "table {who: user, city: category [a, b, c]}"
 
 
 def smallest(
@@ -91,18 +89,6 @@ def test_a_witness_inside_is_preferred() -> None:
     assert found == ([1.0], [])
 
 
-def test_columns_become_simple() -> None:
-    rows = [{"age": 31 + i, "city": "abc"[i % 3]} for i in range(9)]
-
-    def violates(one: Any, two: Any) -> bool:
-        cities = [{row["city"] for row in rows if row["age"] >= 18} for rows in (one, two)]
-        return "c" in cities[0] and "c" not in cities[1]
-
-    d1 = [row for row in rows if row["city"] != "c"] + [rows[2]]
-    found = smallest(TABLE, "add-remove", d1, d1[:-1], violates)
-    assert found == ([{"age": 18, "city": "c"}], []) or found[0][0]["age"] in range(18, 21)
-
-
 def test_a_vector_moves_as_a_whole() -> None:
     """Both inputs have to move, as far as each other, for one to be 0."""
     found = smallest(
@@ -110,25 +96,6 @@ def test_a_vector_moves_as_a_whole() -> None:
         lambda one, two: all(b - a == 1 for a, b in zip(one, two, strict=True)),
     )  # fmt: skip
     assert found == ([0.0] * 3, [1.0] * 3) or found == ([-1.0] * 3, [0.0] * 3)
-
-
-def test_a_user_with_two_groups() -> None:
-    rows = [{"who": who, "city": city} for who, city in [(1, "a"), (2, "b"), (2, "c"), (3, "a")]]
-    mine = [{"who": 4, "city": city} for city in "abbac"]
-
-    def violates(one: Any, two: Any) -> bool:
-        def groups(rows: Any) -> int:
-            return max((len({r["city"] for r in rows if r["who"] == w["who"]}) for w in rows),
-                       default=0)  # fmt: skip
-
-        return groups(one) >= 2 > groups(two)
-
-    rows = [row for row in rows if row["city"] != "c"]
-    d1, d2 = smallest(USERS, "user:who", [*rows, *mine], rows, violates)
-    assert d2 == []
-    assert len(d1) == 2
-    assert {row["city"] for row in d1} == {"a", "b"}
-    assert len({row["who"] for row in d1}) == 1
 
 
 def test_it_asks_no_more_often_than_it_may() -> None:

@@ -89,16 +89,6 @@ def test_the_bound_is_tighter_than_published_numbers(
     assert one_run.epsilon_lower(seen, delta, 0.05) > theirs
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
-@pytest.mark.parametrize("delta", [1e-6, 1e-4, 1e-2])
-def test_the_p_value_is_below_the_published_one_up_to_a_half(epsilon: float, delta: float) -> None:
-    for right in range(1, 101):
-        seen = Guesses(1_000, 100, right)
-        theirs = published(seen, epsilon, delta)
-        if theirs <= 0.5:
-            assert one_run.p_value(seen, epsilon, delta) <= theirs * (1 + 1e-12)
-
-
 @pytest.mark.parametrize("seen", [Guesses(50, 20, 16), Guesses(10_000, 3_000, 2_100)])
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-3])
 def test_bounds_are_where_p_is_alpha(seen: Guesses, delta: float) -> None:

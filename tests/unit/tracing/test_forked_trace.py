@@ -32,12 +32,25 @@ def traced(function: Any, **options: Any) -> Any:
     return trace_apart(target, [1, 2], [1], PureDP(1.0), **{"pace": 0.0, **options})
 
 
-def test_the_trace_comes_back_and_nothing_has_changed_here() -> None:
+def test_the_trace_comes_back_and_neither_a_change_nor_a_copy_stays_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copies: list[int] = []
+    fork = os.fork
+
+    def recorded() -> int:
+        copies.append(fork())
+        return copies[-1]
+
+    monkeypatch.setattr(os, "fork", recorded)
     calls.clear()
-    found = traced(half)
-    assert found is not None
-    assert found.causes[0].kind == "too-little-noise"
+    trace = traced(half)
+    assert trace.causes[0].kind == "too-little-noise"
+    assert trace.cut is None
     assert not calls
+    (copy,) = copies
+    with pytest.raises(ChildProcessError):
+        os.waitpid(copy, os.WNOHANG)
 
 
 def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,33 +61,22 @@ def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         return half(rows, rng)
 
     began = time.monotonic()
-    found = traced(slow)
-    assert found.likely is None
-    assert found.cut is not None
+    trace = traced(slow)
+    assert trace.likely is None
+    assert trace.cut is not None
     assert time.monotonic() - began < 20
 
 
 def test_what_is_known_to_be_slow_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert traced(half).cut is None
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a copy was made"))
-    found = traced(half, pace=2.0)
-    assert found.likely is None
-    assert found.cut is not None
+    trace = traced(half, pace=2.0)
+    assert trace.likely is None
+    assert trace.cut is not None
 
 
-def test_a_mechanism_that_ends_the_process_ends_the_copy() -> None:
-    def leaves(rows: Sequence[int]) -> float:
-        os._exit(0)
-
-    def dies(rows: Sequence[int]) -> float:
-        os.kill(os.getpid(), 9)
-        return 0.0
-
-    assert traced(leaves) is None
-    assert traced(dies) is None
-
-
-def test_what_shows_nothing_and_what_cannot_be_traced_is_none() -> None:
+def test_of_a_mechanism_that_ends_its_process_shows_nothing_or_cannot_be_traced_is_none() -> None:
+    assert traced(lambda rows: os._exit(0)) is None
+    assert traced(lambda rows: os.kill(os.getpid(), 9)) is None
     assert traced(lambda rows: 3) is None
     assert trace_apart(CommandTarget(words=("./p",)), 0, 1, PureDP(1.0), pace=0.0) is None
 
@@ -89,21 +91,6 @@ def test_elsewhere_a_new_interpreter_makes_the_runs(monkeypatch: pytest.MonkeyPa
     assert elsewhere.findings == here.findings
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a copy was made"))
     assert traced(lambda rows, rng: half(rows, rng)) is None  # cannot be sent
-
-
-def test_no_copy_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
-    fork = os.fork
-
-    def noted() -> int:
-        made.append(fork())
-        return made[-1]
-
-    monkeypatch.setattr(os, "fork", noted)
-    traced(half)
-    (copy,) = made
-    with pytest.raises(ChildProcessError):
-        os.waitpid(copy, os.WNOHANG)
 
 
 def test_an_audit_has_the_trace_of_the_pair_that_refutes_it() -> None:

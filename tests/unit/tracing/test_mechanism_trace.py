@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,16 +25,13 @@ Rng = np.random.Generator
 ONE = PureDP(1.0)
 
 
-def kinds(found: Trace) -> list[str]:
-    return [one.kind for one in found.causes]
+def kinds(trace: Trace) -> list[str]:
+    return [cause.kind for cause in trace.causes]
 
 
 def line_of(function: Callable[..., Any], piece: str) -> int:
-    """Return the number of the line of a function with a piece of code in it."""
-    import inspect
-
     lines, start = inspect.getsourcelines(function)
-    (number,) = (place for place, line in enumerate(lines, start) if piece in line)
+    (number,) = (number for number, line in enumerate(lines, start) if piece in line)
     return number
 
 
@@ -43,15 +40,17 @@ def halved(x: float, rng: Rng) -> float:
 
 
 def test_too_little_noise_is_named_with_the_scale_that_would_do() -> None:
-    found = dpaudit.trace(halved, 0, 1, ONE)
-    (cause,) = found.causes
+    trace = dpaudit.trace(halved, 0, 1, ONE)
+    (cause,) = trace.causes
     assert cause.kind == "too-little-noise"
     assert cause.line.line == line_of(halved, "rng.laplace")
     assert cause.line.code == "rng.laplace(scale=0.5)"
     assert cause.remedy == f"a scale of 1 {FOR_PAIR}"
-    (site,) = found.sites
+    (site,) = trace.sites
     assert (site.cost, site.shift, site.scales, site.released) == (2.0, 1.0, (0.5, 0.5), True)
     assert site.operands == ("0", "1")
+    trace = dpaudit.trace(halved, 0, 1, PureDP(2.0))
+    assert (trace.findings, trace.understood, trace.exceeds) == ((), True, False)
 
 
 @pytest.mark.parametrize("has_coin", [False, True])
@@ -60,17 +59,10 @@ def test_a_difference_that_known_noise_does_not_explain_is_no_pass(has_coin: boo
         noise = rng.laplace()
         return 1 + noise, x + noise**3, has_coin and rng.random() < 0.5
 
-    found = dpaudit.trace(cubed, 0, 1, ONE)
-    (finding,) = found.findings
+    trace = dpaudit.trace(cubed, 0, 1, ONE)
+    (finding,) = trace.findings
     assert (finding.kind, finding.is_cause) == ("no-noise", False)
-    assert not found.understood
-
-
-def test_enough_noise_is_no_cause() -> None:
-    found = dpaudit.trace(halved, 0, 1, PureDP(2.0))
-    assert not found.findings
-    assert found.understood
-    assert not found.exceeds
+    assert not trace.understood
 
 
 def test_without_a_claim_costs_are_listed_and_what_no_claim_allows_is_a_cause() -> None:
@@ -86,80 +78,48 @@ def test_normal_noise_is_held_against_the_profile(sigma: float, is_enough: bool)
     claim = ApproximateDP(1.0, 1e-5)
     assert bool(dpaudit.trace(noisy, 0, 1, claim).causes) is not is_enough
     assert not dpaudit.trace(noisy, 0, 1, GaussianDP(1 / 3.7)).causes
-    assert dpaudit.trace(noisy, 0, 1, PureDP(5.0)).causes[0].remedy.startswith("Gaussian noise")
+    assert dpaudit.trace(noisy, 0, 1, PureDP(5.0)).causes
 
 
 FORMS: list[Callable[..., Any]] = [
     lambda x, rng: x + rng.laplace(scale=0.5),
-    lambda x, rng: x - rng.laplace(scale=0.5),
     lambda x, rng: rng.laplace(x, 0.5),
     lambda x, rng: x + 0.5 * rng.laplace(),
-    lambda x, rng: x + rng.laplace() / 2,
-    lambda x, rng: x + float(rng.laplace(scale=0.5)),
-    lambda x, rng: np.float64(x) + rng.laplace(scale=0.5),
-    lambda x, rng: np.add(x, rng.laplace(scale=0.5)),
+    lambda x, rng: np.add(x, rng.laplace() / 2),
     lambda x, rng: sum([x, rng.laplace(scale=0.5)]),
-    lambda x, rng: x + rng.laplace(scale=0.5, size=3)[1],
     lambda x, rng: x + rng.laplace(scale=0.5, size=(2, 2)).ravel().tolist()[3],
-    lambda x, rng: [x + one for one in rng.laplace(scale=0.5, size=1)],
-    lambda x, rng: np.array([x]) + rng.laplace(scale=0.5, size=1),
+    lambda x, rng: [x + noise for noise in rng.laplace(scale=0.5, size=1)],
     lambda x, rng: pd.Series([x]) + rng.laplace(scale=0.5, size=1),
     lambda x, rng: x + 0.5 * (rng.exponential() - rng.exponential()),
     lambda x, rng: x + np.random.laplace(scale=0.5),
-    lambda x, rng: x + np.random.default_rng().laplace(scale=0.5),
     lambda x, rng: round(max(0.0, x + rng.laplace(scale=0.5)), 2),
     lambda x, rng: {"answer": [f"{x + rng.laplace(scale=0.5):.3f}"]},
 ]
 
 
-@pytest.mark.parametrize("place", range(len(FORMS)))
-def test_noise_is_seen_in_whatever_form_it_is_added(place: int) -> None:
-    found = dpaudit.trace(FORMS[place], 0, 1, ONE)
-    assert kinds(found) == ["too-little-noise"]
-    assert found.sites[0].cost == pytest.approx(2.0, rel=1e-9)
+@pytest.mark.parametrize("form", FORMS)
+def test_noise_is_seen_in_whatever_form_it_is_added(form: Callable[..., Any]) -> None:
+    trace = dpaudit.trace(form, 0, 1, ONE)
+    assert kinds(trace) == ["too-little-noise"]
+    assert trace.sites[0].cost == pytest.approx(2.0, rel=1e-9)
 
 
-def test_noise_by_quantiles_is_known_by_its_effect() -> None:
-    def quantile(x: float, rng: Rng) -> float:
-        u = rng.random() - 0.5
-        return x - 0.5 * math.copysign(1, u) * math.log(1 - 2 * abs(u))
+def test_noise_that_values_share_shows_only_their_difference() -> None:
+    def shared(pair: Sequence[float], rng: Rng) -> tuple[float, float]:
+        noise = rng.laplace()
+        return pair[0] + noise, pair[1] + noise
 
-    found = dpaudit.trace(quantile, 0, 1, ONE)
-    assert kinds(found) == ["too-little-noise"]
-    assert found.sites[0].cost == pytest.approx(2.0, rel=1e-5)
-
-
-def test_values_without_noise() -> None:
-    def both(data: Sequence[float], rng: Rng) -> tuple[float, int]:
-        return len(data) + rng.laplace(), len(data)
-
-    (cause,) = dpaudit.trace(both, [1, 2], [1], ONE).causes
-    assert cause.kind == "no-noise"
-    assert cause.line.line == line_of(both, "return")
-
-
-def test_control_flow_on_data() -> None:
-    def early(data: Sequence[float], rng: Rng) -> float:
-        if len(data) < 2:
-            return 0.0
-        return len(data) + rng.laplace()
-
-    (cause,) = dpaudit.trace(early, [1, 2], [1], ONE).causes
-    assert cause.kind == "control-flow"
-    assert cause.line.line == line_of(early, "if len(data)")
-    assert {one.line for one in cause.others} == {
-        line_of(early, "return 0.0"),
-        line_of(early, "return len"),
-    }
+    assert kinds(dpaudit.trace(shared, [0, 0], [0, 1], ONE)) == ["noise-used-twice"]
+    assert not dpaudit.trace(shared, [0, 0], [1, 1], ONE).findings
 
 
 def test_branches_that_noise_covers_are_no_finding() -> None:
     def clipped(data: Sequence[float], rng: Rng) -> float:
         total = 0.0
-        for one in data:
-            if one > 1:
-                one = 1.0
-            total += one
+        for value in data:
+            if value > 1:
+                value = 1.0
+            total += value
         if not data:
             total = 0.0
         return total + rng.laplace()
@@ -168,45 +128,22 @@ def test_branches_that_noise_covers_are_no_finding() -> None:
     assert not dpaudit.trace(clipped, [7.0], [], ONE).findings
 
 
-def test_exceptions_of_one_input() -> None:
-    def raises(data: Sequence[float], rng: Rng) -> float:
-        mean = sum(data) / len(data)
-        return mean + rng.laplace()
-
-    (cause,) = dpaudit.trace(raises, [1], [], ONE).causes
-    assert cause.kind == "exception"
-    assert "ZeroDivisionError" in cause.words
-    assert cause.line.line == line_of(raises, "mean = ")
-
-
 def test_inputs_that_both_raise_are_no_finding() -> None:
     def raises(data: Sequence[float], rng: Rng) -> float:
         raise RuntimeError("never")
 
-    found = dpaudit.trace(raises, [1], [], ONE)
-    assert not found.findings
-    assert any("every run raised RuntimeError: never" in note for note in found.notes)
+    trace = dpaudit.trace(raises, [1], [], ONE)
+    assert not trace.findings
+    assert any("RuntimeError: never" in note for note in trace.notes)
 
 
-def test_noise_used_twice() -> None:
-    def twice(pair: Sequence[float], rng: Rng) -> tuple[float, float]:
-        noise = rng.laplace()
-        return pair[0] + noise, pair[1] + noise
-
-    (cause,) = dpaudit.trace(twice, [0, 0], [0, 1], ONE).causes
-    assert cause.kind == "noise-used-twice"
-    # Both move alike: their difference shows nothing.
-    assert not dpaudit.trace(twice, [0, 0], [1, 1], ONE).findings
-
-
-@pytest.mark.parametrize("law", ["laplace", "normal", "logistic"])
 @pytest.mark.parametrize(
-    ("delta", "bound", "count"),
+    ("law", "delta", "bound", "count"),
     [
-        (1e-3, 20.0, 0),
-        (1e-3, 1.0, 1),  # noise beyond the bound is frequent
-        (1e-100, 20.0, 1),
-        (1e-3, math.inf, 0),
+        ("laplace", 1e-3, 20.0, 0),
+        ("normal", 1e-3, 1.0, 1),  # noise beyond the bound is frequent
+        ("logistic", 1e-100, 20.0, 1),
+        ("laplace", 1e-3, math.inf, 0),
     ],
 )
 def test_noise_is_compared_with_a_bound_that_it_rarely_exceeds(
@@ -220,15 +157,6 @@ def test_noise_is_compared_with_a_bound_that_it_rarely_exceeds(
     assert len(dpaudit.trace(bounded, [1, 1], [1], claim).causes) == count
 
 
-def test_bounded_noise_may_still_be_used_twice() -> None:
-    def twice(data: Sequence[float], rng: Rng) -> tuple[float, float]:
-        noise = min(rng.laplace(scale=4.0), 80.0)
-        return len(data) + noise, 2 * len(data) + noise
-
-    (cause,) = dpaudit.trace(twice, [1, 1], [1], ApproximateDP(1.0, 1e-3)).causes
-    assert cause.kind == "noise-used-twice"
-
-
 def test_a_constant_of_the_output_is_no_noised_value() -> None:
     def binned(data: Sequence[int], rng: Rng, *, releases: bool) -> Any:
         first = len(data) + rng.geometric(0.6)
@@ -238,7 +166,7 @@ def test_a_constant_of_the_output_is_no_noised_value() -> None:
     for releases in (False, True):
         target = CallableTarget(function=binned, params={"releases": releases})
         trace = trace_pair(target, [1, 1], [1], ONE)
-        assert [one.cost for one in trace.causes] == [math.inf] * releases
+        assert [cause.cost for cause in trace.causes] == [math.inf] * releases
 
 
 def test_a_noised_value_may_be_used_as_often_as_one_likes() -> None:
@@ -247,15 +175,6 @@ def test_a_noised_value_may_be_used_as_often_as_one_likes() -> None:
         return noisy, 2 * noisy + 1, noisy - 3, float(noisy > 0), round(noisy)
 
     assert not dpaudit.trace(often, 0, 1, ONE).findings
-
-
-def test_a_scale_that_depends_on_the_data() -> None:
-    def largest(data: Sequence[float], rng: Rng) -> float:
-        return sum(data) + rng.laplace(scale=10 * max(data))
-
-    (cause,) = dpaudit.trace(largest, [1.0, 2.0], [1.0], ONE).causes
-    assert cause.kind == "data-dependent-scale"
-    assert re.search(r"scale 20 .* 10 ", cause.words)
 
 
 def test_a_scale_that_depends_on_noised_values_is_none_of_the_data() -> None:
@@ -269,50 +188,43 @@ def test_a_scale_that_depends_on_noised_values_is_none_of_the_data() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_noise_hides_nothing_that_is_not_finite(value: float) -> None:
     def clipped(data: Sequence[float], rng: Rng) -> float:
-        return sum(min(max(one, 0.0), value) for one in data) + rng.laplace()
+        return sum(min(max(row, 0.0), value) for row in data) + rng.laplace()
 
     (cause,) = dpaudit.trace(clipped, [0.5, math.inf], [0.5], ONE).causes
     assert cause.kind == "no-noise"
 
 
 def test_of_two_calls_in_a_line_each_has_its_own_noise() -> None:
-    def both(data: Sequence[float], rng: Rng) -> list[float]:
+    def two_calls(data: Sequence[float], rng: Rng) -> list[float]:
         return [len(data) + rng.laplace(scale=2), sum(data) + rng.laplace(scale=3)]
 
-    found = dpaudit.trace(both, [0.0, 5.0, 10.0], [0.0, 5.0], ONE)
-    (cause,) = found.causes
-    assert re.match(r"`rng.laplace\(scale=3\)` with scale 3 .* 10\b", cause.words)
-    sites = {one.line.code: (one.scales, one.shift, one.operands) for one in found.sites}
+    trace = dpaudit.trace(two_calls, [0.0, 5.0, 10.0], [0.0, 5.0], ONE)
+    assert [cause.line.code for cause in trace.causes] == ["rng.laplace(scale=3)"]
+    sites = {site.line.code: (site.scales, site.shift, site.operands) for site in trace.sites}
     assert sites == {
         "rng.laplace(scale=2)": ((2.0, 2.0), 1.0, ("3", "2")),
         "rng.laplace(scale=3)": ((3.0, 3.0), 10.0, ("15", "5")),
     }
 
 
-def test_constant_seeds() -> None:
-    def seeded(x: float) -> float:
-        return x + np.random.default_rng(7).laplace()
-
-    (cause,) = dpaudit.trace(seeded, 0, 1, ONE).causes
-    assert cause.kind == "constant-seed"
-
-    def from_noise(x: float, rng: Rng) -> float:
+def test_a_seed_that_is_drawn_is_no_constant_one() -> None:
+    def seeded(x: float, rng: Rng) -> float:
         return x + np.random.default_rng(rng.integers(2**32)).laplace()
 
-    assert not dpaudit.trace(from_noise, 0, 1, ONE).causes
+    assert not dpaudit.trace(seeded, 0, 1, ONE).causes
 
 
 def test_the_sum_of_all_sites_is_a_note_and_names_the_costliest() -> None:
     def winner(answers: Sequence[float], rng: Rng) -> int:
         return int(np.argmax(np.asarray(answers) + rng.laplace(scale=2.0, size=len(answers))))
 
-    found = dpaudit.trace(winner, [1, 2, 3], [2, 1, 2], ONE)
-    assert not found.causes
-    assert found.exceeds
-    (note,) = found.findings
+    trace = dpaudit.trace(winner, [1, 2, 3], [2, 1, 2], ONE)
+    assert not trace.causes
+    assert trace.exceeds
+    (note,) = trace.findings
     assert note.kind == "sum"
-    assert found.likely is not None
-    assert found.likely.line.line == line_of(winner, "rng.laplace")
+    assert trace.likely is not None
+    assert trace.likely.line.line == line_of(winner, "rng.laplace")
 
 
 def test_a_vector_that_is_released_costs_what_its_entries_cost() -> None:
@@ -324,43 +236,6 @@ def test_a_vector_that_is_released_costs_what_its_entries_cost() -> None:
     assert not dpaudit.trace(counts, [0, 1], [0, 2], PureDP(2.0)).causes
 
 
-def test_records_that_are_counted_one_by_one_belong_together_by_their_counts() -> None:
-    def above(data: Sequence[str], rng: Rng) -> dict[str, float]:
-        noisy = {key: data.count(key) + rng.laplace() for key in sorted(set(data))}
-        return {key: value for key, value in noisy.items() if value > 20}
-
-    many = ["a"] * 50 + ["c"] * 40
-    assert not dpaudit.trace(above, [*many, "b"], many, ApproximateDP(1.0, 1e-5)).causes
-
-
-@pytest.mark.parametrize(("chance", "is_enough"), [(0.73, True), (0.75, False)])
-def test_a_coin_costs_the_log_of_its_odds(chance: float, is_enough: bool) -> None:
-    def answer(x: int, rng: Rng) -> int:
-        return x if rng.random() < chance else 1 - x
-
-    found = dpaudit.trace(answer, 0, 1, ONE)
-    assert bool(found.causes) is not is_enough
-    assert found.sites[0].cost == pytest.approx(math.log(chance / (1 - chance)), rel=1e-9)
-
-
-@pytest.mark.parametrize("place", range(4))
-def test_integers_that_are_compared_are_coins(place: int) -> None:
-    import secrets
-
-    coins: list[Callable[..., bool]] = [
-        lambda rng: secrets.randbelow(100) < 90,
-        lambda rng: bool(rng.integers(100) < 90),
-        lambda rng: random.randrange(10) >= 1,
-        lambda rng: random.randint(1, 100) <= 90,
-    ]
-
-    def answer(x: int, rng: Rng) -> int:
-        return x if coins[place](rng) else 1 - x
-
-    found = dpaudit.trace(answer, 0, 1, ONE)
-    assert found.causes[0].cost == pytest.approx(math.log(9))
-
-
 def test_what_one_input_alone_draws_is_the_likely_cause_where_none_is_certain() -> None:
     def leaking(bit: int, rng: Rng) -> float:
         answer = bit if rng.random() < 0.75 else 1 - bit
@@ -368,24 +243,12 @@ def test_what_one_input_alone_draws_is_the_likely_cause_where_none_is_certain() 
             return float(rng.normal())
         return float(answer)
 
-    found = dpaudit.trace(leaking, 1, 0, dpaudit.ApproximateDP(1.1, 1e-5))
-    assert not found.causes
-    assert found.likely is not None
-    assert found.likely.line.line == leaking.__code__.co_firstlineno + 2
+    trace = dpaudit.trace(leaking, 1, 0, dpaudit.ApproximateDP(1.1, 1e-5))
+    assert not trace.causes
+    assert trace.likely is not None
+    assert trace.likely.line.line == leaking.__code__.co_firstlineno + 2
     # The other line is in the table. Its cost is unknown, since two lines draw coins.
-    assert [one.cost for one in found.sites] == [None]
-    counterpart = dpaudit.trace(lambda bit, rng: bit + rng.laplace(), 1, 0, ONE)
-    assert not counterpart.findings
-
-
-def test_a_coin_whose_chance_depends_on_the_data() -> None:
-    def share(x: float, rng: Rng) -> bool:
-        return bool(rng.random() < x)
-
-    found = dpaudit.trace(share, 0.2, 0.5, ONE)
-    assert found.sites[0].cost == pytest.approx(math.log(0.8 / 0.5), abs=0.5)
-    assert not found.causes
-    assert dpaudit.trace(share, 0.0, 0.5, ONE).causes
+    assert [site.cost for site in trace.sites] == [None]
 
 
 def test_whole_numbers_hide_no_fractions() -> None:
@@ -401,12 +264,11 @@ def test_the_mechanism_gets_batches_generators_and_parameters_as_in_an_audit() -
     def batch(*, data: float, scale: float, n: int, source: Rng) -> Any:
         return data + source.laplace(scale=scale, size=n)
 
-    found = dpaudit.trace(
+    trace = dpaudit.trace(
         batch, 0, 1, ONE, params={"scale": 0.5}, batch_arg="n", data_arg="data", rng_arg="source"
     )
-    assert found.sites[0].cost == 2.0
-    rounded = dpaudit.trace(halved, 0, 1, ONE, post_process=round)
-    assert kinds(rounded) == ["too-little-noise"]
+    assert trace.sites[0].cost == 2.0
+    assert kinds(dpaudit.trace(halved, 0, 1, ONE, post_process=round)) == ["too-little-noise"]
 
 
 def test_noise_of_modules_closures_attributes_and_defaults() -> None:
@@ -417,20 +279,20 @@ def test_noise_of_modules_closures_attributes_and_defaults() -> None:
         def __init__(self) -> None:
             self.rng = np.random.RandomState(5)
 
-        def __call__(self, x: float, other: Rng = source) -> tuple[float, ...]:
+        def __call__(self, x: float, default: Rng = source) -> tuple[float, ...]:
             return (
                 x + self.rng.laplace(scale=4.0),
                 x + source.laplace(scale=4.0),
-                x + other.laplace(scale=4.0),
+                x + default.laplace(scale=4.0),
                 x + python.gauss(0, 1),
             )
 
-    one = Mechanism()
-    kept = one.rng
-    found = dpaudit.trace(one, 0, 1, ONE)
-    assert [site.law for site in found.sites].count("laplace") == 3
-    assert kinds(found) == ["too-little-noise"]  # normal noise, for a pure ε
-    assert one.rng is kept
+    mechanism = Mechanism()
+    generator = mechanism.rng
+    trace = dpaudit.trace(mechanism, 0, 1, ONE)
+    assert [site.law for site in trace.sites].count("laplace") == 3
+    assert kinds(trace) == ["too-little-noise"]  # normal noise, for a pure ε
+    assert mechanism.rng is generator
     assert (source.bit_generator.state, python.getstate()) == before
 
 
@@ -440,9 +302,9 @@ def test_nothing_is_changed_afterwards_whatever_happens() -> None:
 
     def state() -> list[Any]:
         modules = (np.random, random, secrets, sys.modules[__name__])
-        found = [{name: id(value) for name, value in vars(one).items()} for one in modules]
+        names = [{name: id(value) for name, value in vars(m).items()} for m in modules]
         classes = [dict(vars(kind)) for kind in (random.Random, random.SystemRandom)]
-        return [*found, *classes, random.getstate(), repr(np.random.get_state())]
+        return [*names, *classes, random.getstate(), repr(np.random.get_state())]
 
     def raises(x: float, rng: Rng) -> float:
         random.gauss(0, 1)
@@ -462,70 +324,38 @@ def test_nothing_is_changed_afterwards_whatever_happens() -> None:
     assert sys.gettrace() is tracer
 
 
-def test_state_that_is_kept_is_said_and_nothing_is_found() -> None:
-    kept: dict[float, float] = {}
-
-    def cached(x: float, rng: Rng) -> float:
-        if x not in kept:
-            kept[x] = x + rng.laplace(scale=0.1)
-        return kept[x]
-
-    found = dpaudit.trace(cached, 0, 1, ONE)
-    assert not found.causes
-    assert "keeps state" in found.notes[0]
-
-
-def test_no_noise_at_all_is_no_pass() -> None:
-    found = dpaudit.trace(lambda x: 3, 0, 1, ONE)
-    assert not found.understood
-    assert "no pass" in found.notes[0]
-
-
-def test_numbers_of_a_law_without_a_formula_are_listed() -> None:
-    found = dpaudit.trace(lambda x: x + random.triangular(-1.0, 1.0), 0, 1, ONE)
-    assert [what for _, what in found.not_understood] == ["random.triangular"]
-    assert (found.causes, found.understood) == ((), False)
+def test_no_noise_at_all_and_noise_of_a_law_without_a_formula_are_no_pass() -> None:
+    assert not dpaudit.trace(lambda x: 3, 0, 1, ONE).understood
+    trace = dpaudit.trace(lambda x: x + random.triangular(-1.0, 1.0), 0, 1, ONE)
+    assert [name for _, name in trace.not_understood] == ["random.triangular"]
+    assert (trace.causes, trace.understood) == ((), False)
 
 
 def test_what_the_clock_ends_is_said() -> None:
     target = ImportedTarget(path="mechanisms.laplace:laplace")
-    found = trace_pair(target, 0, 1, ONE, seconds=0.0)
-    assert any(note.startswith("not all runs ") for note in found.notes)
-    whole = trace_pair(target, 0, 1, ONE)
-    assert whole.understood
-    assert not replace(whole, notes=found.notes).understood
-
-
-def add_noise(value: float, scale: float) -> float:
-    return value + random.SystemRandom().gauss(0, 1) * scale
-
-
-def test_own_primitives() -> None:
-    def mechanism(x: float) -> float:
-        return add_noise(x, scale=3.0)
-
-    found = dpaudit.trace(mechanism, 0, 1, ONE, primitives=[add_noise])
-    assert (found.sites[0].primitive, found.sites[0].shift) == ("add_noise", 1.0)
+    trace = trace_pair(target, 0, 1, ONE, seconds=0.0)
+    assert any(note.startswith("not all runs ") for note in trace.notes)
+    complete = trace_pair(target, 0, 1, ONE)
+    assert complete.understood
+    assert not replace(complete, notes=trace.notes).understood
 
 
 def test_what_cannot_be_traced_is_refused() -> None:
     assert code(dpaudit.trace, ["./program"], 0, 1, ONE) == "trace-impossible"
-    one = ImportedTarget(path="mechanisms.laplace:laplace")
-    assert code(trace_pair, ComposedTarget(parts=(one, one)), 0, 1, ONE) == "trace-impossible"
+    part = ImportedTarget(path="mechanisms.laplace:laplace")
+    assert code(trace_pair, ComposedTarget(parts=(part, part)), 0, 1, ONE) == "trace-impossible"
     assert code(dpaudit.trace, lambda rows: 0, [1], PureDP(1.0)) == "arguments-wrong"
     with pytest.raises(UsageError, match="noises"):
         dpaudit.trace(halved, 0, 1, ONE, noises=0)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'sample'"):
-        dpaudit.trace(halved, 0, 1, ONE, sample=3)  # type: ignore[call-arg]
 
 
 def partition(rows: list[str], extra: float, rng: Any) -> dict[str, float]:
-    found = {}
+    counts = {}
     for key, count in Counter(rows).items():
         noisy = count + rng.laplace(scale=1.0)
         if noisy > 1 - math.log(2e-6) - extra:
-            found[key] = noisy
-    return found
+            counts[key] = noisy
+    return counts
 
 
 @pytest.mark.parametrize(
@@ -533,7 +363,6 @@ def partition(rows: list[str], extra: float, rng: Any) -> dict[str, float]:
     [
         (["a"] * 5 + ["b"], ["a"] * 5, 3),
         (["b"] + ["a"] * 30, ["a"] * 30, 0),
-        (["a"] * 3 + ["c"] + ["b"] * 9, ["a"] * 3 + ["b"] * 9, 3),
     ],
 )
 def test_keys_that_one_input_alone_has_do_not_shift_the_others(
@@ -541,9 +370,9 @@ def test_keys_that_one_input_alone_has_do_not_shift_the_others(
 ) -> None:
     target = CallableTarget(function=partition, params={"extra": extra})
     for pair in ((more, less), (less, more)):
-        found = trace_pair(target, *pair, ApproximateDP(1.0, 1e-6), seeds=1)
-        assert len(found.causes) == bool(extra)
-        assert [site.shift for site in found.sites] == [0.0]
+        trace = trace_pair(target, *pair, ApproximateDP(1.0, 1e-6), seeds=1)
+        assert len(trace.causes) == bool(extra)
+        assert [site.shift for site in trace.sites] == [0.0]
 
 
 def other_noise_for_none(rows: list[float], rng: Any) -> float:
@@ -551,10 +380,10 @@ def other_noise_for_none(rows: list[float], rng: Any) -> float:
 
 
 def test_noise_of_one_input_alone_hides_nothing_that_the_other_one_has() -> None:
-    found = trace_pair(CallableTarget(function=other_noise_for_none), [50.0], [], PureDP(1.0))
-    assert [one.kind for one in found.findings] == ["drawn-for-one-input"]
-    assert not found.causes
-    assert not found.understood
+    trace = trace_pair(CallableTarget(function=other_noise_for_none), [50.0], [], PureDP(1.0))
+    assert [finding.kind for finding in trace.findings] == ["drawn-for-one-input"]
+    assert not trace.causes
+    assert not trace.understood
 
 
 def choice_and_counts(rows: list[float], rng: Rng) -> tuple[float, float, int]:
@@ -564,12 +393,9 @@ def choice_and_counts(rows: list[float], rng: Rng) -> tuple[float, float, int]:
 
 
 def test_what_no_noise_hides_comes_first_then_what_costs_most() -> None:
-    found = dpaudit.trace(choice_and_counts, [1, 1], [2, 1], ONE)
-    assert [(one.kind, one.cost) for one in found.causes] == [
+    trace = dpaudit.trace(choice_and_counts, [1, 1], [2, 1], ONE)
+    assert [(cause.kind, cause.cost) for cause in trace.causes] == [
         ("data-dependent-choice", math.inf),
         ("too-little-noise", 6.0),
         ("too-little-noise", 2.0),
     ]
-    assert found.causes[0].title == "data-dependent choice"
-    marks = [words for piece in found.excerpts for _, words in piece.marked]
-    assert marks.count("data-dependent choice") == 1

@@ -21,7 +21,6 @@ def noised(x):
 """
 # How a mechanism of m.py may come to what is in reach.py, a module of its package.
 WAYS = {
-    "a name": ("from pkg.reach import noised", "noised(x)"),
     "a module": ("import pkg.reach", "pkg.reach.noised(x)"),
     "in a function": ("", "from pkg.reach import noised; return noised(x)"),
     "a table": ("from pkg.reach import noised\nby = {1: [noised]}\ndel noised", "by[1][0](x)"),
@@ -56,7 +55,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / "pkg" / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path / "pkg"
-    for name in [one for one in sys.modules if one.partition(".")[0] == "pkg"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pkg"]:
         del sys.modules[name]
 
 
@@ -71,13 +70,13 @@ def loaded(package: Path, way: str) -> ModuleType:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_noise_of_all_that_is_named_is_seen(package: Path, way: str) -> None:
-    found = dpaudit.trace(loaded(package, way).noisy, 0.0, 1.0)
-    assert [site.law for site in found.sites] == ["normal", "normal"], str(found)
-    assert not found.causes, str(found)
+    trace = dpaudit.trace(loaded(package, way).noisy, 0.0, 1.0)
+    assert [site.law for site in trace.sites] == ["normal", "normal"]
+    assert not trace.causes
 
 
 def test_other_modules_are_left_alone(package: Path) -> None:
     m = loaded(package, "another module")
-    names = [one.__name__ for one in reached([m.noisy], lambda file: str(package) in file)]
-    assert names == ["pkg.between", "pkg.m", "pkg.reach"]
+    modules = reached([m.noisy], lambda file: str(package) in file)
+    assert [module.__name__ for module in modules] == ["pkg.between", "pkg.m", "pkg.reach"]
     assert reached([m.noisy], lambda file: False) == []

@@ -24,42 +24,23 @@ def alone(rows: Any, rng: Any) -> Any:
     return noise, len(rows) + noise
 
 
-def in_an_array(rows: Any, rng: Any) -> Any:
-    noise = rng.normal(scale=4.0)
-    return np.array([-noise, len(rows) - noise])
-
-
-def rounded(rows: Any, rng: Any) -> Any:
-    noise = rng.normal(scale=4.0)
-    return f"{noise:.1f}", len(rows) + noise
-
-
 def of_an_array(rows: Any, rng: Any) -> Any:
     noise = rng.normal(scale=40.0, size=3)
     return {"noisy": np.array([sum(rows), 0, 1]) + noise, "noise": noise[0]}
-
-
-def whole(rows: Any, rng: Any) -> Any:
-    noise = int(rng.integers(0, 2**40))
-    other = rng.normal(scale=4.0)
-    return noise, [other] * 2, len(rows) + other
 
 
 @pytest.mark.parametrize(
     ("function", "name"),
     [
         (alone, "output[0]"),
-        (in_an_array, "output[0]"),
-        (rounded, "output[0]"),
         (of_an_array, "output['noise']"),
-        (whole, "output[1][0]"),
     ],
 )
 def test_noise_next_to_the_value_that_it_hides_is_named(function: Any, name: str) -> None:
-    (found,) = causes(function)
-    assert (found.kind, found.cost) == ("noise-used-twice", math.inf)
-    assert "rng.normal(" in found.line.code
-    assert f" and {name} depends on " in found.words
+    (cause,) = causes(function)
+    assert (cause.kind, cause.cost) == ("noise-used-twice", math.inf)
+    assert "rng.normal(" in cause.line.code
+    assert f" and {name} depends on " in cause.words
 
 
 def test_of_two_lines_the_one_whose_noise_is_alone_is_named() -> None:
@@ -68,12 +49,8 @@ def test_of_two_lines_the_one_whose_noise_is_alone_is_named() -> None:
         second = rng.laplace(scale=5.0)
         return len(rows) + first, len(rows) + second, second
 
-    (found,) = causes(two)
-    assert found.line.code == "rng.laplace(scale=5.0)"
-
-
-def fresh(rows: Any, rng: Any) -> Any:
-    return rng.normal(scale=4.0), len(rows) + rng.normal(scale=4.0)
+    (cause,) = causes(two)
+    assert cause.line.code == "rng.laplace(scale=5.0)"
 
 
 def hidden_by_other_noise(rows: Any, rng: Any) -> Any:
@@ -91,13 +68,6 @@ def computed_from_the_noisy_value(rows: Any, rng: Any) -> Any:
     return noisy, noisy % 1, round(noisy), math.sqrt(noisy), f"{noisy:.12f}", noisy > 1e9
 
 
-def redrawn_if_large(rows: Any, rng: Any) -> Any:
-    tries = 1
-    while abs(noise := rng.normal(scale=4.0)) > 40:
-        tries += 1
-    return len(rows) + noise, tries
-
-
 def masked(rows: Any, rng: Any) -> Any:
     mask = rng.normal(scale=1e4)
     return mask, len(rows) + mask + rng.normal(scale=4.0)
@@ -112,8 +82,8 @@ def not_released(rows: Any, rng: Any) -> Any:
 @pytest.mark.parametrize(
     "function",
     [
-        *(fresh, hidden_by_other_noise, of_another_value, computed_from_the_noisy_value),
-        *(redrawn_if_large, masked, not_released),
+        *(hidden_by_other_noise, of_another_value, computed_from_the_noisy_value),
+        *(masked, not_released),
     ],
 )
 def test_other_noise_and_noisy_values_next_to_a_noisy_value_are_no_cause(function: Any) -> None:

@@ -15,12 +15,12 @@ from dpaudit.tracing.runs.replaying import UNKNOWN, Draw
 def pieces(*laws: tuple[str, Any, int]) -> Pieces:
     """Return pieces of draws: of each the law, the scale and the size."""
     draws: list[Draw] = []
-    found = Pieces(draws)
+    table = Pieces(draws)
     for number, (law, scale, size) in enumerate(laws):
-        moment, first = ("draw", Spot(), number), len(found.laws)
+        moment, first = ("draw", Spot(), number), len(table.laws)
         draws.append(Draw(moment, law, law, scale, {}, np.zeros(size), first, None))
-        found.add(law, scale, size)
-    return found
+        table.add(law, scale, size)
+    return table
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,10 @@ def pieces(*laws: tuple[str, Any, int]) -> Pieces:
 def test_a_sum_has_the_law_that_is_known_of_it(
     first: Any, second: Any, sign: int, law: str, scale: float
 ) -> None:
-    found = pieces(first, second)
-    both = found.sum_of(Noise(0, 1.0, 10.0, 4), Noise(1, 1.0, 3.0, 7), sign, ())
-    assert both == Noise(2, 1.0, 10.0 + sign * 3.0, 7)
-    assert found.laws[2] == law
-    assert np.array_equal(found.scales[2], scale, equal_nan=True)
-    assert found.parts_of(2) == (0, 1)
-    drawn = found.draw_of(2)
-    assert drawn.first == 0
+    table = pieces(first, second)
+    total = table.sum_of(Noise(0, 1.0, 10.0, 4), Noise(1, 1.0, 3.0, 7), sign, ())
+    assert total == Noise(2, 1.0, 10.0 + sign * 3.0, 7)
+    assert table.laws[2] == law
+    assert np.array_equal(table.scales[2], scale, equal_nan=True)
+    assert table.parts_of(2) == (0, 1)
+    assert table.draw_of(2).first == 0

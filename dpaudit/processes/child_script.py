@@ -1,4 +1,4 @@
-"""Script of a worker, the separate process in which an isolated mechanism makes its draws.
+"""Script of a Python child, the separate process in which an isolated mechanism makes its draws.
 
 It runs under the user's Python interpreter (3.8 or later), and needs only origin.py next to it and
 the standard library; it uses NumPy if the mechanism does. It reads pickled requests from standard

@@ -8,7 +8,7 @@ import sys
 # Generators of the whole process are seeded, so that another process has to call it.
 _IN_EITHER_ORDER = """
 import gc, random, sys, types
-from dpaudit.processes import worker
+from dpaudit.processes import child_script
 
 module = types.ModuleType("two")
 module.first, module.second = random.Random(1), random.Random(2)
@@ -17,9 +17,9 @@ module.holder = types.SimpleNamespace(one=inner[4], more={"of": [inner[0], inner
 sys.modules["two"] = module
 held = lambda rng=inner[2]: (rng, inner[1])
 listed = gc.get_objects
-by_age = worker.generators(held)
+by_age = child_script.generators(held)
 gc.get_objects = lambda: listed()[::-1]
-reversed_ = worker.generators(held)
+reversed_ = child_script.generators(held)
 places = [[every.index(one) for one in (random._inst, module.first, module.second, *inner)]
           for every in (by_age, reversed_)]
 assert len(by_age) == len(reversed_) == len(set(map(id, by_age)))
