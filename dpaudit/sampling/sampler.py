@@ -223,10 +223,12 @@ class Sampler:
         length could not be kept."""
         pair, rng = self._pairs[chunk.pair], self._reseed_all(chunk).mechanism
         datasets = (pair.d1, pair.d2)
-        outputs = [self.mechanism.sample(dataset, 1, rng)[0] for dataset in datasets]
-        raised = {output.kind: output for output in outputs if isinstance(output, Raised)}
-        check_found(raised, self._target)
-        longest = max(map(checked_length, outputs))
+        longest = 0
+        for dataset in datasets:
+            (output,) = self.mechanism.sample(dataset, 1, rng)
+            if isinstance(output, Raised):
+                check_found({output.kind: output}, self._target)
+            longest = max(longest, checked_length(output))
         start = time.perf_counter()
         for dataset in datasets:
             self.mechanism.sample(dataset, 1, rng)
