@@ -44,10 +44,10 @@ def side_by_side(size: int, seed: int) -> SelectionDraws:
     noisy = shift + rng.laplace(0.0, 6.0, (size, 8))
     above = noisy >= rng.laplace(2.0, 2.0, (size, 1))
     before: Any = np.cumsum(above, axis=1) - above
-    given = np.where(before < 2, np.where(above, noisy, -1_000.0), -2_000.0)
+    answers = np.where(before < 2, np.where(above, noisy, -1_000.0), -2_000.0)
     noise = rng.normal(size=(size, 2)) + 0.1 * shift
     noise[:, 1] += noise[:, 0]
-    return SelectionDraws(from_raw(np.hstack([given, flags(shift, size, rng), noise])), is_d1)
+    return SelectionDraws(from_raw(np.hstack([answers, flags(shift, size, rng), noise])), is_d1)
 
 
 @pytest.fixture

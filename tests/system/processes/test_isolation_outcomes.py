@@ -193,7 +193,7 @@ def test_frames_of_polars_are_read_by_column(monkeypatch: pytest.MonkeyPatch) ->
     here = from_raw(outputs)
     assert len(set(here.keys().tolist())) == 3
     assert here.word(0) == 'polars.DataFrame("a"=(1), "b"=(2))'
-    sent = [parsed(child_script._written(one)) for one in outputs]
+    sent = [parsed(child_script._written(output)) for output in outputs]
     monkeypatch.delitem(sys.modules, "polars")
     assert np.array_equal(from_raw(sent).keys(), here.keys())
 

@@ -135,6 +135,6 @@ def test_sequences_predict_each_other() -> None:
         assert predictor is not None
         (predicted,) = predictor(counts[None])
         alone = np.log((counts[:, 0] + 0.5) / (counts[:, 1] + 0.5))
-        errors.append([np.mean((each - truth)[6:] ** 2) for each in (predicted, alone)])
+        errors.append([np.mean((share - truth)[6:] ** 2) for share in (predicted, alone)])
     by_prediction, by_counts = np.mean(errors, axis=0)
     assert by_prediction < 0.5 * by_counts

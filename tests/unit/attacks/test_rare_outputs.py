@@ -129,7 +129,7 @@ def test_the_rare_rule_guesses_the_input_that_alone_gave_an_output(
     assert guessed(pickle.loads(pickle.dumps(rule)), later) == [0, guess, 0]
     assert rule is not None
     assert -guess not in rule.guesses
-    assert [rule.words(one) for one in (1, -1)] == [words, None][::guess]
+    assert [rule.words(side) for side in (1, -1)] == [words, None][::guess]
     assert rule.role == "rare"
     assert rule.share == 0.08
 

@@ -28,14 +28,14 @@ LEAKING = COINS + np.random.default_rng(5).normal(size=2_000)
 def one_run(
     *, coins: Any = COINS, scores: Any = LEAKING, claim: PrivacyClaim = CLAIM, **more: Any
 ) -> OneRunCertificate:
-    (one,) = dpaudit.bound_canaries(coins, scores, claim, **more).by_pair
-    assert isinstance(one, OneRunCertificate)
-    return one
+    (certificate,) = dpaudit.bound_canaries(coins, scores, claim, **more).by_pair
+    assert isinstance(certificate, OneRunCertificate)
+    return certificate
 
 
-def scores_of(one: OneRunCertificate) -> CanaryScores:
-    assert one.scores is not None
-    return one.scores
+def scores_of(certificate: OneRunCertificate) -> CanaryScores:
+    assert certificate.scores is not None
+    return certificate.scores
 
 
 def test_the_highest_and_the_lowest_scores_are_guessed() -> None:
@@ -79,32 +79,36 @@ def test_two_fixed_numbers_of_guesses_share_alpha(claim: PrivacyClaim) -> None:
 
 
 def test_independent_canaries_have_fixed_numbers_of_wrong_guesses() -> None:
-    one, highest = one_run(independent_canaries=True), np.sort(LEAKING[~COINS])[::-1]
-    assert [test.share for test in one.tests] == [0.8, 0.2]
-    assert [test.guesses - test.correct for test in one.tests] == [40, 0]
-    for test, wrong in zip(one.tests, (40, 0), strict=True):
+    certificate, highest = one_run(independent_canaries=True), np.sort(LEAKING[~COINS])[::-1]
+    assert [test.share for test in certificate.tests] == [0.8, 0.2]
+    assert [test.guesses - test.correct for test in certificate.tests] == [40, 0]
+    for test, wrong in zip(certificate.tests, (40, 0), strict=True):
         assert test.correct == (LEAKING[COINS] > highest[wrong]).sum()
-    assert one.mu_lower == max(
-        independent_mu_lower(Guesses(2_000, test.guesses, test.correct), test.share * one.alpha)
-        for test in one.tests
+    assert certificate.mu_lower == max(
+        independent_mu_lower(
+            Guesses(2_000, test.guesses, test.correct), test.share * certificate.alpha
+        )
+        for test in certificate.tests
     )
-    assert one_run(independent_canaries=True, seed=9) == one
+    assert one_run(independent_canaries=True, seed=9) == certificate
     ties = one_run(scores=np.zeros(2_000), independent_canaries=True)
     assert [(test.guesses, test.correct) for test in ties.tests] == [(40, 0), (0, 0)]
 
 
 def test_independent_canaries_show_a_large_epsilon() -> None:
     claim = ApproximateDP(4.0, 1e-3)
-    one = one_run(scores=COINS.astype(float), independent_canaries=True, claim=claim)
+    certificate = one_run(scores=COINS.astype(float), independent_canaries=True, claim=claim)
     bounds = [
         independent_bounds(
-            Guesses(2_000, test.guesses, test.correct), 4.0, 1e-3, test.share * one.alpha
+            Guesses(2_000, test.guesses, test.correct), 4.0, 1e-3, test.share * certificate.alpha
         )
-        for test in one.tests
+        for test in certificate.tests
     ]
-    assert (one.epsilon_lower, one.delta_lower) == tuple(map(max, zip(*bounds, strict=True)))
-    assert one.refuted
-    assert one.epsilon_lower > 4.5
+    assert (certificate.epsilon_lower, certificate.delta_lower) == tuple(
+        map(max, zip(*bounds, strict=True))
+    )
+    assert certificate.refuted
+    assert certificate.epsilon_lower > 4.5
 
 
 def test_independent_canaries_are_too_few_if_even_the_best_scores_refute_nothing() -> None:
@@ -122,9 +126,9 @@ def test_independent_canaries_are_too_few_if_even_the_best_scores_refute_nothing
 def test_equal_scores_do_not_follow_the_order_of_the_rows() -> None:
     """A file that is sorted by its coins would otherwise give only right guesses."""
     coins = np.arange(2_000) < 1_000
-    one = one_run(coins=coins, scores=np.zeros(2_000), guesses=500)
-    assert 180 < one.leading.correct < 320
-    assert len(one.warnings) == 1
+    certificate = one_run(coins=coins, scores=np.zeros(2_000), guesses=500)
+    assert 180 < certificate.leading.correct < 320
+    assert len(certificate.warnings) == 1
 
 
 @pytest.mark.parametrize(

@@ -378,5 +378,9 @@ def test_a_table_comes_back_as_it_was(raw: Any) -> None:
 
 def test_so_does_one_of_all_of_them_with_durations_and_a_part_of_it() -> None:
     table = concatenate([from_raw(raw) for raw in RAW.values()])
-    for other in (table, table.take(np.array([5, 0, 5, 11])), timed(table, np.arange(table.size))):
-        assert_same(written(other), other)
+    for outcomes in (
+        table,
+        table.take(np.array([5, 0, 5, 11])),
+        timed(table, np.arange(table.size)),
+    ):
+        assert_same(written(outcomes), outcomes)

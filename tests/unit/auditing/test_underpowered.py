@@ -142,7 +142,7 @@ def test_pairs_share_the_error_probability_of_rare_outputs() -> None:
     alone = certificate_of(laplace, PureDP(1.0))
     shared = replace(alone, fixed=replace(alone.fixed, alpha=alone.fixed.alpha / 3))
     points = PureDP(1.0).points()
-    draws, more = (draws_for_rare(each, 0.001, points) for each in (alone, shared))
+    draws, more = (draws_for_rare(certificate, 0.001, points) for certificate in (alone, shared))
     assert draws is not None
     assert more is not None
     assert 1.05 * draws < more < 1.5 * draws

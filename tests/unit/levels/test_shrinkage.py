@@ -74,7 +74,7 @@ def test_an_exceptional_cell_keeps_its_own_counts_whatever_is_predicted() -> Non
     share = shrunk_to(predicted, counts, np.array([6_000, 6_000]))
     raw = counts[:, 0] / counts.sum(axis=1)
     assert share[-1] < 0.05
-    errors = [np.square(each[:-1] - np.linspace(0.3, 0.7, 60)).mean() for each in (share, raw)]
+    errors = [np.square(shares[:-1] - np.linspace(0.3, 0.7, 60)).mean() for shares in (share, raw)]
     assert errors[0] < errors[1] / 4
 
 

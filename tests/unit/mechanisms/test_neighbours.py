@@ -56,7 +56,12 @@ def odd_records(planted: Planted) -> list[Any]:
     ]
     # Both columns by turns, so that the first five are of either.
     half = len(odd) // 2
-    return [one for two in itertools.zip_longest(odd[:half], odd[half:]) for one in two if one]
+    return [
+        records
+        for pair in itertools.zip_longest(odd[:half], odd[half:])
+        for records in pair
+        if records
+    ]
 
 
 def pairs_with(planted: Planted, odd: Any) -> Iterator[tuple[Any, Any]]:
@@ -101,11 +106,14 @@ def pairs_of_users() -> list[tuple[Any, Any]]:
 def pairs_of_answers(length: int) -> list[tuple[Any, Any]]:
     """Return one odd answer that stays, among others that move by 1 up and down."""
     odd = (NAN, INF, 1e308, -INF, None, 5e-324, -0.0, 10**400, -5.0)
-    moves = [(-1) ** place for place in range(length - 1)]
+    moves = [(-1) ** index for index in range(length - 1)]
     return [
-        ([one, *(base - move / 2 for move in moves)], [one, *(base + move / 2 for move in moves)])
+        (
+            [value, *(base - move / 2 for move in moves)],
+            [value, *(base + move / 2 for move in moves)],
+        )
         for base in (5.0, 10.0, 0.0)
-        for one in odd
+        for value in odd
     ]
 
 

@@ -152,10 +152,10 @@ def test_scores_of_canaries_have_two_figures_in_addition_to_the_profile(leak: fl
     noise = np.random.default_rng(9).normal(size=1_000)
     result = dpaudit.bound_canaries(canaries, leak * canaries.included + noise, PureDP(0.5))
     roc, _, histogram = pictures(result)
-    assert [one.name for one in pictures(result)] == ["roc", "profile", "scores"]
+    assert [picture.name for picture in pictures(result)] == ["roc", "profile", "scores"]
     assert any(key.kind == "bound" for key in roc.keys) == (leak > 0)
     assert len(roc.rows) == 3
     counts = [int(row[2].replace(",", "")) for row in histogram.rows]
     assert sum(counts) == canaries.included.sum()
     counted = dpaudit.bound_guesses(1_000, 100, 90, PureDP(0.5))
-    assert [one.name for one in pictures(counted)] == ["profile"]
+    assert [picture.name for picture in pictures(counted)] == ["profile"]
