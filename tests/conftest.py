@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import os
 import signal
 import sys
@@ -30,10 +31,11 @@ collect_ignore = ["browser", "libraries", "package", "pages", "system", "validit
 
 # What a developer set for their own terminal would change what the programs under test print, also
 # those in processes of their own. Removed here, before any test is collected.
-# So would, where the suite runs on GitHub, a summary of its own and the root of its repository.
+# So would, where the suite runs on GitHub, a summary of its own and the root of its repository, and
+# where tox runs it, a hash seed, which stands in front of a command.
 for _variable in (
     *("CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"),
-    *("GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"),
+    *("GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE", "PYTHONHASHSEED"),
 ):
     os.environ.pop(_variable, None)
 
@@ -65,9 +67,10 @@ with suppress(OSError, AttributeError):
 
 @pytest.fixture(autouse=True)
 def draws_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let an audit without a stated budget choose the largest number of draws, whatever the load of
-    the machine."""
+    """Let an audit without a stated budget choose the largest number of draws, and one without a
+    stated `stop` a confirmation, whatever the load of the machine."""
     monkeypatch.setattr("dpaudit.auditing.pace.clock", lambda: 0.0)
+    monkeypatch.setattr("dpaudit.auditing.pace.SLOW_DRAW", math.inf)
 
 
 def pytest_collection_finish() -> None:

@@ -21,11 +21,11 @@ _NOT_HERE = ("make ", "pip ", "git ")
 _THERE = ".venv/bin/"
 _PROGRESS = re.compile(r"\S+( \(\d+ of \d+\))?: [\d,]+ of [\d,]+ draws, .*(left|/s, .*)$")
 
-# An audit without a stated budget has the largest number of draws, whatever the load of the
-# machine, and the trace of a violation ten seconds in place of two.
+# Whatever the load of the machine, an audit without a stated budget has the largest number of
+# draws, one without a stated `stop` a confirmation, and the trace of a violation enough time.
 _STEADY = """
-from dpaudit.auditing import pace; pace.clock = lambda: 0.0
-from dpaudit.tracing import forked_trace; forked_trace.TRACE_SECONDS = 10.0
+from dpaudit.auditing import pace; pace.clock, pace.SLOW_DRAW = lambda: 0.0, float("inf")
+from dpaudit.tracing import forked_trace; forked_trace.TRACE_SECONDS = 60.0
 """
 # `main` starts the program again, with a hash seed.
 _DPAUDIT = f"""#!{{python}}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +134,4 @@ def test_the_plain_path_imports_nothing_heavy(words: list[str]) -> None:
 
 def test_help_does_not_import_numpy() -> None:
     setup = _in_the_end("print('numpy' in sys.modules, flush=True)")
-    start = time.monotonic()
     assert _run(setup, "--help").stdout.endswith("False\n")
-    assert time.monotonic() - start < 10

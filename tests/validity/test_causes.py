@@ -13,6 +13,7 @@ from dpaudit.searching.proposals import catalogue
 from dpaudit.targets.target import ImportedTarget
 from dpaudit.tracing.findings.detectors import KINDS
 from dpaudit.tracing.mechanism_trace import trace_pair
+from dpaudit.tracing.runs import one_sided
 from mechanisms.causes.planted import CAUSES, SHOWN, Cause
 from mechanisms.neighbours.planted import PLANTED, Planted
 from tests.neighbouring import relation
@@ -21,6 +22,12 @@ from tests.neighbouring import relation
 # all runs: the trace names the first line of them.
 NOT_UNDERSTOOD = {"opendp-0-14-1", "dice-too-honest"}
 CORRECT = [one for one in CAUSES if one.correct is not None]
+
+
+@pytest.fixture(autouse=True)
+def _has_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_sided, "_COUNTING_SECONDS", 300.0)
+    monkeypatch.setattr(one_sided, "_BRANCH_SECONDS", 60.0)
 
 
 def test_there_are_enough() -> None:

@@ -171,7 +171,7 @@ def test_a_journal_changes_no_result_and_a_finished_one_makes_no_draws(tmp_path:
 
 
 def test_a_budget_planned_by_the_clock_stays(tmp_path: Path) -> None:
-    spec = spec_of(batch, time=0.2)
+    spec = spec_of(batch, PureDP(2.0), time=0.2)
     budgets = []
 
     def cut(moment: Progress) -> None:

@@ -13,6 +13,7 @@ from dpaudit.reports.json import read_document
 from tests.programs import DPAUDIT
 
 ROOT = Path(__file__).parents[3]
+AUDITS = 100  # long enough for the terminal to be closed before their end
 # Makes the terminal that is its input that of its session, as a shell's is.
 _OWNING = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
@@ -41,10 +42,10 @@ def test_what_was_finished_is_saved(tmp_path: Path) -> None:
         "claim: {{epsilon: 1}}, samples: 100_000}}\n"
     )
     audits = tmp_path / "audits.yaml"
-    audits.write_text("version: 1\naudits:\n" + "".join(map(line.format, range(20))))
+    audits.write_text("version: 1\naudits:\n" + "".join(map(line.format, range(AUDITS))))
     results = tmp_path / "results.json"
     # The row of a finished audit; the line of progress also names the one that runs.
     assert closed_after("a1   ε".encode(), "run", str(audits), "--json", str(results)) == 129
     found, planned, _ = read_document(results.read_text("utf-8"))
-    assert 2 <= len(found) < planned == 20
-    assert json.loads(results.read_text("utf-8"))["planned"] == 20
+    assert 2 <= len(found) < planned == AUDITS
+    assert json.loads(results.read_text("utf-8"))["planned"] == AUDITS

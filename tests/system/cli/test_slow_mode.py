@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from dpaudit.auditing import pace
+from dpaudit.auditing.schedule import SLOW_DRAW
+
 SLOW = """
 from time import sleep
 
@@ -35,7 +38,10 @@ def saved(dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def test_slow_draws_choose_bets_and_the_choice_is_repeated(saved: Any, dpaudit: Any) -> None:
+def test_slow_draws_choose_bets_and_the_choice_is_repeated(
+    saved: Any, dpaudit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "SLOW_DRAW", SLOW_DRAW)
     exit_code, audit = saved(0.006)
     certificate = audit["ending"]["certificates"][0]
     assert exit_code == 1
@@ -48,7 +54,10 @@ def test_slow_draws_choose_bets_and_the_choice_is_repeated(saved: Any, dpaudit: 
     assert dpaudit("report", "--rerun", "r.json", "-q").exit_code == 0
 
 
-def test_fast_draws_choose_a_confirmation_and_say_nothing_of_it(saved: Any) -> None:
+def test_fast_draws_choose_a_confirmation_and_say_nothing_of_it(
+    saved: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "SLOW_DRAW", 60.0)  # on a busy machine, draws are slower
     _, audit = saved(0)
     assert not audit["ending"]["certificates"][0]["evidence"]["limits"]["ends_by_bets"]
     assert "stop" not in audit["request"]["settings"]

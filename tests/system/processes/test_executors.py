@@ -237,7 +237,7 @@ def test_unseeded_noise_that_ends_its_process_gets_no_verdict(tmp_path: Path) ->
 
     def run(**more: Any) -> dpaudit.AuditResult:
         return dpaudit.audit(
-            unseeded_crash, 0, 1, PureDP(1.0), samples=20_000, workers=2, journal=tmp_path, **more
+            unseeded_crash, 0, 1, PureDP(2.0), samples=20_000, workers=2, journal=tmp_path, **more
         )
 
     assert (run().verdict, run(resume=True).verdict) == (Verdict.ERROR, Verdict.ERROR)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -151,8 +152,17 @@ def test_an_import_that_lasts(heard: Heard, tmp_path: Path) -> None:
     assert heard.said[0].startswith(f"importing {module}")
 
 
-def test_outputs_of_few_runs_that_come(heard: Heard) -> None:
-    target = CallableTarget(function=lambda x: time.sleep(0.01))
+def test_outputs_of_few_runs_that_come(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call takes 10 ms by a clock of its own, whatever the load of the machine."""
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=time.sleep)
+    monkeypatch.setattr(watching, "time", clock)
+
+    def call(x: int) -> None:
+        now[0] += 0.01
+        time.sleep(0.01)
+
+    target = CallableTarget(function=call)
     mechanism = load_mechanism(RepeatedTarget(target=target, times=2))
     mechanism.sample_each([1] * 50, rng())
     assert not heard.said
