@@ -160,7 +160,7 @@ def main() -> int:
         specs = audits(file, arguments.samples)
         result = mutated(specs)
         counts, score = result.counts, result.score
-        shown = "-" if score is None else f"{100 * score:.0f} %"
+        shown = "-" if score is None else f"{math.floor(100 * score)} %"
         print(
             f"{file.stem:<26}{len(result.audits):>6}{counts['killed']:>8}{counts['missed']:>8}"
             f"{counts['not shown to be a leak']:>11}{counts['invalid']:>9}{shown:>7}",

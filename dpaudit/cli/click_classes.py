@@ -194,7 +194,9 @@ def command_line(words: Iterable[str]) -> str:
 
     seed = hash_seed()
     variable = [] if seed in (None, USUAL_HASH_SEED) else [f"{VARIABLE}={seed}"]
-    return shlex.join([*variable, "dpaudit", *words])
+    # In zsh, a word such as =NAME without quotes is the path of a program.
+    quoted = (f"'{word}'" if word[:1] == "=" else word for word in map(shlex.quote, words))
+    return " ".join([*variable, "dpaudit", *quoted])
 
 
 def _flags(ctx: click.Context, seed: int) -> Iterator[str]:

@@ -94,7 +94,8 @@ def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int |
     if text == "random":
         seed = DrawnSeed(secrets.randbelow(2**32))
         if not ctx.params.get("resume"):  # a resumed run uses the seed of its journal
-            tell(f"--seed random drew {seed}; --seed {seed} repeats this run")
+            repeats = "" if ctx.params.get("evidence") else f"; --seed {seed} repeats this run"
+            tell(f"--seed random drew {seed}{repeats}")
         return seed
     return None if text is None else _read(ctx, param, text)
 
@@ -198,9 +199,9 @@ def _flag_of(entry: Option, other_help: str | None, **more: Any) -> Callable[[Co
         f" Default: {entry.default_words}." if entry.default_words not in ("", "required") else ""
     )
     names = [name for name in (entry.help.short, entry.flag, entry.name) if name]
-    # click must read --resume before --seed, since the reader of --seed needs the value of
-    # --resume.
-    extra |= {"shell_complete": COMPLETERS.get(entry.name), "is_eager": entry.name == "resume"}
+    # click must read these before --seed, whose reader needs their values.
+    extra |= {"is_eager": entry.name in ("resume", "evidence")}
+    extra |= {"shell_complete": COMPLETERS.get(entry.name)}
     extra |= {"section": USUAL if entry.help.usual else entry.help.section, **more}
     return option(*names, help=other_help or f"{entry.help.text}{default}", **extra)
 

@@ -26,7 +26,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import implied_definition, missing_parameters
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_batch
-from dpaudit.cli.click_classes import USUAL, AuditCommand, option
+from dpaudit.cli.click_classes import USUAL, AuditCommand, command_line, option
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_target, given_settings, some_flags
 from dpaudit.cli.group import DEBUG
@@ -278,7 +278,7 @@ def _checked(settings: Mapping[str, Any]) -> AuditSpec:
 
     spec = build_spec(settings, here())
     check_mechanism(spec)
-    command = f"dpaudit run {CONFIG} -k ={spec.name}"
+    command = command_line(["run", str(CONFIG), "-k", f"={spec.name}"])
     return replace(spec, origin=replace(spec.origin, command=command))
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -44,7 +42,6 @@ _FLAGS = tuple(
 )
 # Settings of a mechanism that a program has not.
 _OF_PYTHON = ("params", "init", "call", "factory", "data_arg", "rng_arg", "isolate", "as")
-_INSTEAD = "; a comparison takes the import paths of two mechanisms"
 
 
 def _values(_: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> list[Any]:
@@ -103,50 +100,44 @@ def parity(ctx: click.Context, /, a: str, b: str | None, **_: Any) -> int:
 
 def audit_of(ctx: click.Context) -> AuditSpec:
     """Return the audit that a command line asks for."""
-    a, b, inputs = (ctx.params[name] for name in ("a", "b", "d1"))
+    a, b, inputs, python_b = (ctx.params[name] for name in ("a", "b", "d1", "python_b"))
     settings = given_settings(ctx, ctx.params)
-    settings.pop("d1", None)
+    command = settings.pop("command", None)
     targets = [a] if b is None else [a, b]
     for target in targets:
-        check_target(target, _INSTEAD)
-    if (b is None) is ("command" not in settings):
+        check_target(target, "; a comparison takes the import paths of two mechanisms")
+    if (b is None) is (command is None):
         why = "give the second mechanism, B, either as an argument or as --command"
         raise UsageError(why, code="option-missing" if b is None else "options-conflict")
     check_given({"d1": inputs or None}, f"e.g. dpaudit parity {a} {b or '--command …'} --d1 0")
-    spec = _spec_of(targets, inputs, ctx.params["tau"], ctx.params["python_b"], settings)
-    refuse_misread(ctx, [spec])
-    command = repeating(ctx, targets, spec.sampling.seed)
-    return replace(spec, origin=replace(spec.origin, command=command))
-
-
-def _spec_of(
-    targets: Sequence[str], inputs: list[Any], tau: float, python_b: str | None, settings: Any
-) -> AuditSpec:
-    claim = claim_of(tau)
-    common = {
+    claim, project = claim_of(ctx.params["tau"]), here()
+    settings = {
         "stop": "never",
-        **settings,
+        **{key: value for key, value in settings.items() if key != "d1"},
         "pairs": [{"d1": value, "d2": value} for value in inputs],
         "claim": {"definition": claim.key, **claim.parameters()},
     }
-    command = common.pop("command", None)
-    project = here()
     # The power that a project requires is a multiple of ε, which is 0 here.
     kept = {name: value for name, value in project.settings.items() if name != "require_power"}
-    a = build_spec({"mechanism": targets[0], **common}, replace(project, settings=kept))
-    if command is not None:
-        plain = {key: value for key, value in common.items() if key not in _OF_PYTHON}
-        b = build_spec({"command": command, **plain})
-    else:
+    spec = build_spec({"mechanism": a, **settings}, replace(project, settings=kept))
+    if command is None:
         python = {} if python_b is None else {"python": python_b}
-        b = build_spec({"mechanism": targets[1], **common, **python})
-    (target_a,), (target_b,) = single_targets(a.target), single_targets(b.target)
-    files: tuple[Path, ...] = (*a.origin.files, *b.origin.files)
+        spec_b = build_spec({**settings, "mechanism": b, **python})
+    else:
+        plain = {key: value for key, value in settings.items() if key not in _OF_PYTHON}
+        spec_b = build_spec({**plain, "command": command})
+    (target_a,), (target_b,) = single_targets(spec.target), single_targets(spec_b.target)
+    refuse_misread(ctx, [spec])
     return replace(
-        a,
-        name=f"{a.name} and {b.name}",
+        spec,
+        name=f"{spec.name} and {spec_b.name}",
         target=TwoTargets(a=target_a, b=target_b),
-        pairs=sides([pair.d1 for pair in a.pairs], [pair.d1 for pair in b.pairs]),
+        pairs=sides([pair.d1 for pair in spec.pairs], [pair.d1 for pair in spec_b.pairs]),
         no_trace=True,
-        origin=replace(a.origin, request=None, files=files),
+        origin=replace(
+            spec.origin,
+            request=None,
+            files=(*spec.origin.files, *spec_b.origin.files),
+            command=repeating(ctx, targets, spec.sampling.seed),
+        ),
     )

@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import CodeType
 from typing import Any, Literal
 
 from dpaudit.auditing.engine import run_audit
@@ -57,24 +58,23 @@ class Baseline:
 
     spec: the audit as it is run on each mutant: its pairs, and one process.
     left_out: why the audit judges no mutant; "" if it does.
+    fails: whether the audit ends otherwise than with a pass.
     reach: the user's code that it runs.
-    causes: kinds of the causes of leaks that a trace of its pairs finds.
-    exceeds: whether the traced costs of all lines together exceed the claim.
     has_fractions: whether outputs contain numbers that are not whole, which may be noised values.
+    known: kinds of the findings of a trace of its pairs that would be causes of a leak, and "sum"
+        if the costs of all lines together exceed the claim, or are not known.
     search: finds pairs, and finds no leak of the unchanged mechanism; None if there is none.
     seconds: duration of the audit.
-    fails: whether the audit ends otherwise than with a pass.
     """
 
     spec: AuditSpec
     left_out: str = ""
+    fails: bool = False
     reach: Reach = field(default_factory=Reach)
-    causes: frozenset[str] = frozenset()
-    exceeds: bool = False
     has_fractions: bool = False
+    known: frozenset[str] = frozenset()
     search: NeighbourSearch | None = None
     seconds: float = 0.0
-    fails: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +133,12 @@ def _baseline(spec: AuditSpec) -> Baseline:
     reach, has_fractions = watched or _watched(spec)
     if not reach.functions:
         return Baseline(spec, "it runs no code of yours that can be read")
-    traces = [trace for trace in _traces(spec) if trace is not None]
-    causes = frozenset(cause.kind for trace in traces for cause in trace.causes)
-    exceeds = len(traces) < len(spec.pairs) or any(trace.exceeds for trace in traces)
-    search = next(filter(None, (_harmless(spec, s) for s in space_of(spec))), None)
-    return Baseline(spec, "", reach, causes, exceeds, has_fractions, search, result.seconds)
+    traces = list(_traces(spec))
+    known = {"sum" for trace in traces if trace is None or trace.exceeds}
+    known |= {cause.kind for trace in traces if trace is not None for cause in trace.causes}
+    search = next((search for search in space_of(spec) if not _searched(spec, search)), None)
+    kinds = frozenset(known)
+    return Baseline(spec, "", False, reach, has_fractions, kinds, search, result.seconds)
 
 
 def _with_pairs(spec: AuditSpec, result: AuditResult) -> AuditSpec:
@@ -152,43 +153,34 @@ def _with_pairs(spec: AuditSpec, result: AuditResult) -> AuditSpec:
 def _watched(spec: AuditSpec) -> tuple[Reach, bool]:
     """Return the user's code that a few draws run, and that makes the mechanism; and whether their
     outputs have fractions."""
-    here, numbers = replace(spec, target=_here(spec.target)), []
-    with _seen() as codes, closing(sampler_maker(here)()) as sampler:
-        for number in range(len(spec.pairs)):
-            key = number, PROBING, 0
-            sampler.probe(ToProbe(key, _WATCHED_DRAWS))
-            outcomes = sampler.learn(ToLearn(key, _WATCHED_DRAWS)).fresh.release().outcomes
-            numbers += [column.numbers for column in outcomes.columns]
+    target = spec.target.target if isinstance(spec.target, IsolatedTarget) else spec.target
+    codes: set[CodeType] = set()
+    numbers = []
+    sys.setprofile(lambda frame, event, _: codes.add(frame.f_code) if event == "call" else None)
+    try:
+        with closing(sampler_maker(replace(spec, target=target))()) as sampler:
+            for number in range(len(spec.pairs)):
+                key = number, PROBING, 0
+                sampler.probe(ToProbe(key, _WATCHED_DRAWS))
+                outcomes = sampler.learn(ToLearn(key, _WATCHED_DRAWS)).fresh.release().outcomes
+                numbers += [column.numbers for column in outcomes.columns]
+    finally:
+        sys.setprofile(None)
     followed = Followed((), (), baseline.__code__)
     # Generated code has other names, "" or "<string>", in place of a file.
-    files = {code.co_filename for code in codes if Path(code.co_filename).is_file()}
     own_code = [
-        code for code in codes if code.co_filename in files and followed.owns(code.co_filename)
+        code
+        for code in codes
+        if followed.owns(code.co_filename) and Path(code.co_filename).is_file()
     ]
     names = {name for code in own_code for name in code.co_names}
-    parts = [t for t in single_targets(here.target) if isinstance(t, ImportedTarget)]
+    parts = [part for part in single_targets(target) if isinstance(part, ImportedTarget)]
     names |= {part.path.rpartition(":")[2].partition(".")[0] for part in parts}
     functions = {
         (code.co_filename, code.co_firstlineno) for code in own_code if code.co_name != "<module>"
     }
     has_fractions = any(bool((column % 1 > 0).any()) for column in numbers)
     return Reach(frozenset(functions), frozenset(names)), has_fractions
-
-
-def _here(target: Any) -> Any:
-    return target.target if isinstance(target, IsolatedTarget) else target
-
-
-@contextmanager
-def _seen() -> Iterator[set[Any]]:
-    """Within the `with` block, collect the code of all functions of Python that run."""
-    codes: set[Any] = set()
-    earlier = sys.getprofile()
-    sys.setprofile(lambda frame, event, _: codes.add(frame.f_code) if event == "call" else None)
-    try:
-        yield codes
-    finally:
-        sys.setprofile(earlier)
 
 
 def _traces(spec: AuditSpec) -> Iterator[Trace | None]:
@@ -200,17 +192,19 @@ def _traces(spec: AuditSpec) -> Iterator[Trace | None]:
         yield trace
 
 
-def _harmless(spec: AuditSpec, search: NeighbourSearch) -> NeighbourSearch | None:
-    """Return the search if it finds no leak of the unchanged mechanism."""
-    with suppress(DpauditError):
-        return None if run_audit(_searching(spec, search)).is_refuted_alone else search
-    return None
-
-
-def _searching(spec: AuditSpec, search: NeighbourSearch) -> AuditSpec:
+def _searched(spec: AuditSpec, search: NeighbourSearch) -> Judgement | None:
+    """Return the judgement if a search finds a pair that refutes the claim."""
     samples = max(MIN_SAMPLES, int(SEARCH_SHARE * spec.sampling.samples))
     sampling = replace(spec.sampling, samples=samples)
-    return replace(spec, pairs=(), search=search, sampling=sampling, no_trace=True)
+    with suppress(DpauditError):
+        result = run_audit(replace(spec, pairs=(), search=search, sampling=sampling))
+        pairs = () if result.searched is None else result.searched.found
+        # The last pair is the simplest one that the search found, if it leaks, too.
+        for certificate, pair in reversed([*zip(result.by_pair, pairs, strict=False)]):
+            if certificate.refuted:
+                point, lower = certificate.point, certificate.epsilon_lower
+                return Judgement("missed", spec.name, "", point, lower, pair=pair)
+    return None
 
 
 def judgement(baselines: Sequence[Baseline]) -> Judgement:
@@ -236,38 +230,30 @@ def judgement(baselines: Sequence[Baseline]) -> Judgement:
         error = error or result.error or ""
     if not survived:
         return Judgement("invalid", why=error)
-    traced = _by_traces(survived)
-    if traced is not None and traced.draws is not None:
+    traced = _traced(survived)
+    if traced.draws is not None:
         return traced
-    searched = next(filter(None, (_by_search(base) for base, _ in survived)), None)
-    return searched or traced or Judgement("not shown to be a leak")
+    searches = (_searched(base.spec, base.search) for base, _ in survived if base.search)
+    return next(filter(None, searches), traced)
 
 
-def _by_traces(survived: Sequence[tuple[Baseline, AuditResult]]) -> Judgement | None:
-    """Return the first judgement by a trace that shows a leak, or else the first one."""
-    first = None
+def _traced(survived: Sequence[tuple[Baseline, AuditResult]]) -> Judgement:
+    """Return what a trace finds that it does not find without the bug: at best, a leak."""
+    traced = Judgement("not shown to be a leak")
     for base, result in survived:
-        for traced in _by_trace(base, result):
-            if traced.answer == "missed":
-                return traced
-            first = first or traced
-    return first
-
-
-def _by_trace(base: Baseline, result: AuditResult) -> Iterator[Judgement]:
-    """Yield what the traces of the pairs find, except what they also find without the bug."""
-    known = {*base.causes, *(["sum"] if base.exceeds else [])}
-    name = base.spec.name
-    for trace, certificate in zip(_traces(base.spec), result.certificates, strict=True):
-        if trace is None:
-            continue
-        for finding in (f for f in trace.findings if f.kind not in known):
-            if finding.is_cause or (finding.kind == "sum" and _has_costly_line(trace, base)):
-                draws = _draws(certificate, finding.cost)
-                yield Judgement("missed", name, finding.words, certificate.point, draws=draws)
-            elif finding.kind == "sum":
-                # The sum over lines is an upper bound: the mean of two noisy counts costs less.
-                yield Judgement("not shown to be a leak", name, finding.words)
+        name = base.spec.name
+        for trace, certificate in zip(_traces(base.spec), result.certificates, strict=True):
+            if trace is None:
+                continue
+            for finding in (f for f in trace.findings if f.kind not in base.known):
+                is_sum = finding.kind == "sum"
+                if finding.is_cause or (is_sum and _has_costly_line(trace, base)):
+                    draws = _draws(certificate, finding.cost)
+                    return Judgement("missed", name, finding.words, certificate.point, draws=draws)
+                if is_sum:
+                    # The sum over lines is an upper bound: the mean of two noisy counts costs less.
+                    traced = replace(traced, audit=name, why=finding.words)
+    return traced
 
 
 def _has_costly_line(trace: Trace, base: Baseline) -> bool:
@@ -275,13 +261,12 @@ def _has_costly_line(trace: Trace, base: Baseline) -> bool:
     for site in trace.sites:
         # If values are only compared, their costs may add up to less, as in the sparse vector
         # technique. If whole numbers are released, the noise is whole, too.
-        is_compared = not (site.released or base.has_fractions or site.law in _WHOLE)
-        cost = site.cost if is_compared else site.total
+        is_added = site.released or base.has_fractions or site.law in _WHOLE
         law = "normal" if site.unit == "μ" else "laplace"
-        if cost is not None and sum_exceeds(
-            [Piece(law, (1.0, 1.0), cost, released=False)], base.spec.claim
-        ):
-            return True
+        if is_added and site.total is not None:
+            piece = Piece(law, (1.0, 1.0), site.total, released=False)
+            if sum_exceeds([piece], base.spec.claim):
+                return True
     return False
 
 
@@ -293,19 +278,4 @@ def _draws(certificate: Certificate, cost: float | None) -> int | None:
     with suppress(UsageError):  # no number is known
         draws = draws_for_leak([certificate], cost / epsilon, POWER)
         return draws if draws > certificate.draws else None
-    return None
-
-
-def _by_search(base: Baseline) -> Judgement | None:
-    """Return the judgement if a search finds a pair that refutes the claim."""
-    if base.search is None:
-        return None
-    with suppress(DpauditError):
-        result = run_audit(_searching(base.spec, base.search))
-        if result.is_refuted_alone and result.searched is not None:
-            # The last pair is the simplest one that the search found, if it leaks, too.
-            refuting = [n for n, certificate in enumerate(result.by_pair) if certificate.refuted]
-            certificate, pair = result.by_pair[refuting[-1]], result.searched.found[refuting[-1]]
-            point, lower = certificate.point, certificate.epsilon_lower
-            return Judgement("missed", base.spec.name, "", point, lower, pair=pair)
     return None

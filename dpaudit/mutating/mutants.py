@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import difflib
-import os
 import tokenize
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from dpaudit.mutating.kinds import KINDS
 from dpaudit.mutating.syntax import Module
+from dpaudit.processes.origin import location
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,7 @@ class Mutant:
     @property
     def where(self) -> str:
         """File and line, relative to the working directory if inside."""
-        path, folder = Path(self.file), Path(os.getcwd())
-        name = path.relative_to(folder) if path.is_relative_to(folder) else path
-        return f"{name}:{self.line}"
+        return location(self.file, self.line)
 
 
 def mutants(

@@ -6,7 +6,6 @@ The file itself is never written. The new interpreter, and all that it starts, f
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import pickle
@@ -19,14 +18,11 @@ from typing import Any
 
 from dpaudit.hash_seed import USUAL, VARIABLE
 
-# Environment variable with the path of a JSON file: {path of a file: text to compile in its place}.
-PLANTED = "DPAUDIT_PLANTED"
-# Also run by other interpreters, from Python 3.8 on. linecache gets the text for traces.
-_SITE = f"""\
-import importlib.machinery, json, linecache, os, sys
+# Follows `texts`: {path of a file: text to compile in its place}. Also run by other interpreters,
+# from Python 3.8 on. linecache gets the text for traces.
+_SITE = """
+import importlib.machinery, linecache, os, sys
 
-with open(os.environ["{PLANTED}"], encoding="utf-8") as file:
-    texts = json.load(file)
 loader = importlib.machinery.SourceFileLoader
 usual = loader.get_code
 
@@ -43,9 +39,7 @@ sys.path[:] = [path for path in sys.path if path != os.path.dirname(__file__)]
 own = sys.modules.pop("sitecustomize")
 try:
     import sitecustomize
-except ImportError as error:
-    if error.name != "sitecustomize":
-        raise
+except ImportError:
     sys.modules["sitecustomize"] = own
 """
 
@@ -71,9 +65,8 @@ def run_planted(
         (folder / "job").write_bytes(pickle.dumps((function, arguments)))
         environment = {VARIABLE: USUAL, **os.environ}
         if texts:
-            (folder / "sitecustomize.py").write_text(_SITE, encoding="utf-8")
-            (folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
-            environment[PLANTED] = str(folder / "texts.json")
+            site = f"texts = {texts!r}\n{_SITE}"
+            (folder / "sitecustomize.py").write_text(site, encoding="utf-8")
             paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
             environment["PYTHONPATH"] = os.pathsep.join(paths)
         program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
@@ -90,9 +83,8 @@ def run_planted(
         except subprocess.TimeoutExpired:
             raise ChildEnded(f"no result after {seconds:.0f} s") from None
         if not (folder / "result").is_file():
-            lines = ended.stderr.decode(errors="replace").split("\n")
-            last = [line.strip() for line in lines if line.strip()][-1:]
-            raise ChildEnded(f"the process ended: {''.join(last)[:200] or ended.returncode}")
+            last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            raise ChildEnded(f"the process ended: {last[:200] or ended.returncode}")
         return pickle.loads((folder / "result").read_bytes())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -13,6 +12,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching.pair_search import NeighbourSearch, neighbour_search
+from dpaudit.searching.space import quoted
 
 # Numbers of the wider space lie this number of ranges of the pair's numbers further out, where
 # clipping that is missing shows.
@@ -22,63 +22,50 @@ _WIDER = 100
 def space_of(spec: AuditSpec) -> Iterator[NeighbourSearch]:
     """Yield searches for pairs like those of an audit, the widest space first: that of the user if
     the audit has one; else values beyond those of its pairs, then values among them. Inputs that
-    are neither numbers nor lists or arrays of numbers, texts and records have no such space."""
+    are neither numbers nor lists or arrays of numbers, texts, lists and records have no such
+    space."""
     if isinstance(spec.search, NeighbourSearch):
         yield spec.search
         return
-    if not spec.pairs:
-        return
-    d1, d2 = spec.pairs[0].d1, spec.pairs[0].d2
-    is_array = all(isinstance(data, np.ndarray) for data in (d1, d2))
-    if is_array:
-        d1, d2 = d1.tolist(), d2.tolist()
-    adjacency = spec.pairs[0].adjacency or _relation(d1, d2)
-    for wider in (_WIDER, 0):
-        space = _dataset(d1, d2, wider)
-        if space is not None and adjacency is not None:
-            with suppress(DpauditError):  # the relation does not fit the space
-                yield neighbour_search(space, adjacency, form="array" if is_array else None)
+    for pair in spec.pairs[:1]:
+        is_array = isinstance(pair.d1, np.ndarray) and isinstance(pair.d2, np.ndarray)
+        d1, d2 = (data.tolist() if is_array else data for data in (pair.d1, pair.d2))
+        for wider in (_WIDER, 0):
+            with suppress(DpauditError):  # there is no space, or the relation does not fit it
+                space, relation = _like(d1, d2, wider)
+                form = "array" if is_array else None
+                yield neighbour_search(space, pair.adjacency or relation, form=form)
 
 
-def _relation(d1: Any, d2: Any) -> Adjacency | None:
-    if _is_number(d1) and _is_number(d2):
-        return Adjacency("linf", abs(d1 - d2)) if d1 != d2 else None
+def _like(d1: Any, d2: Any, wider: int) -> tuple[str, Adjacency | None]:
+    """Return the description of a space with both inputs, and their relation."""
     if isinstance(d1, list) and isinstance(d2, list):
-        return Adjacency("replace" if len(d1) == len(d2) else "add-remove")
-    return None
-
-
-def _dataset(d1: Any, d2: Any, wider: int) -> str | None:
-    """Return the description of a space with both inputs; None if there is none."""
+        relation = Adjacency("replace" if len(d1) == len(d2) else "add-remove")
+        return f"list of {_described([*d1, *d2], wider)}", relation
     if _is_number(d1) and _is_number(d2):
-        return _values([d1, d2], wider)
-    if not (isinstance(d1, list) and isinstance(d2, list)):
-        return None
-    records = [*d1, *d2]
-    if records and all(isinstance(r, Mapping) and r.keys() == records[0].keys() for r in records):
-        columns = {key: _values([record[key] for record in records], wider) for key in records[0]}
-        if None in columns.values() or not all(map(str.isidentifier, columns)):
-            return None
-        return f"table {{{', '.join(f'{key}: {space}' for key, space in columns.items())}}}"
-    lengths = {len(r) if isinstance(r, list) else -1 for r in records}
-    if len(lengths) == 1 and -1 not in lengths:
-        space = _values([value for record in records for value in record], wider)
-        return None if space is None else f"list of vector of {lengths.pop()} {space}"
-    space = _values(records, wider)
-    return None if space is None else f"list of {space}"
+        return _described([d1, d2], wider), Adjacency("linf", abs(d1 - d2))
+    return "", None
 
 
-def _values(values: list[Any], wider: int) -> str | None:
-    """Return the description of a space with all values, which are numbers or texts."""
+def _described(values: list[Any], wider: int) -> str:
+    """Return the description of a space with all values; "" if there is none."""
     if values and all(map(_is_number, values)):
         low, high = min(values), max(values)
         more = wider * max(1, high - low)
         kind = "integer" if all(isinstance(value, int) for value in values) else "number"
         return f"{kind} in [{low - more}, {high + more}]"
     if values and all(isinstance(value, str) for value in values):
-        words = [json.dumps(word) for word in dict.fromkeys(values)]
+        words = map(quoted, dict.fromkeys(values))
         return f"category [{', '.join([*words, *(['new'] if wider else [])])}]"
-    return None
+    keys = {tuple(value) for value in values if isinstance(value, Mapping)}
+    if len(keys) == 1 and all(isinstance(value, Mapping) for value in values):
+        columns = {key: _described([value[key] for value in values], wider) for key in values[0]}
+        return f"record {{{', '.join(f'{quoted(str(key))}: {columns[key]}' for key in columns)}}}"
+    lengths = {len(value) if isinstance(value, list) else -1 for value in values}
+    if len(lengths) == 1 and -1 not in lengths:
+        entries = [entry for value in values for entry in value]
+        return f"vector of {lengths.pop()} {_described(entries, wider)}"
+    return ""
 
 
 def _is_number(value: Any) -> bool:

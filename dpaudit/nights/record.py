@@ -13,14 +13,13 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -29,24 +28,11 @@ from msgspec import Meta, Struct
 from dpaudit.auditing.pace import with_stated
 from dpaudit.auditing.request import digest
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import (
-    AuditResult,
-    Failed,
-    FreshCounts,
-    Interrupted,
-    LikelyFirst,
-    Nights,
-)
+from dpaudit.certificates.result import AuditResult, Failed, FreshCounts, LikelyFirst, Nights
 from dpaudit.errors import Name, UsageError
-from dpaudit.import_path import is_file, loaded
+from dpaudit.import_path import is_file
 from dpaudit.nights.detector import FloatArray, likely_first, log_evidence, log_factors
-from dpaudit.targets.target import (
-    AnyTarget,
-    CallableTarget,
-    ImportedTarget,
-    IsolatedTarget,
-    single_targets,
-)
+from dpaudit.targets.target import AnyTarget, ImportedTarget, IsolatedTarget, single_targets
 
 # A larger log of the evidence is reported as this number, since exp(710) overflows a float.
 _MAX_LOG = 700.0
@@ -61,9 +47,8 @@ class Night(Struct, frozen=True, forbid_unknown_fields=True):
         equal `audit` and `record` belong together.
     time: when the audit ended, in UTC, or the time of the night before if that is later.
     seed: seed of the fresh draws.
-    code: git's digest of the mechanism's file and the commit of the checkout, or a digest of the
-        file if it is not committed.
-    ended: "error" for an audit with the verdict ERROR, whose factor is at most 1.
+    code: digests of the mechanism's files, each with the commit of its checkout.
+    failed: whether the audit ended with the verdict ERROR, whose factor is at most 1.
     pairs: the counts of each pair of inputs.
     alarm: whether the audit raised an alarm. The evidence then begins again from 0.
     """
@@ -75,7 +60,7 @@ class Night(Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     code: str
     versions: dict[str, str]
-    ended: Literal["complete", "interrupted", "error"]
+    failed: bool
     pairs: Annotated[tuple[FreshCounts, ...], Meta(min_length=1)]
     alarm: bool
 
@@ -89,16 +74,18 @@ def with_fresh_seed(spec: AuditSpec) -> AuditSpec:
         For an audit with a stated certification seed, with another end than its last draw, or with
         a journal: a run that continues it would count its draws twice.
     """
-    sampling, why = spec.sampling, " is for other runs than those of --evidence; leave it out"
+    sampling = spec.sampling
     if spec.statistics.exact:
         return spec
-    if sampling.certification_seed is not None:
-        raise UsageError(Name("certification_seed"), why, code="options-conflict")
-    if spec.journaling.journal is not None:
-        raise UsageError(Name("journal"), why, code="options-conflict")
-    if sampling.stop not in ("auto", "never"):
-        why = f"={sampling.stop} ends a night before its last draw; give never with --evidence"
-        raise UsageError(Name("stop"), why, code="options-conflict")
+    conflicts = {
+        "certification_seed": sampling.certification_seed is not None,
+        "stop": sampling.stop not in ("auto", "never"),
+        "journal": spec.journaling.journal is not None,
+    }
+    for name, is_stated in conflicts.items():
+        if is_stated:
+            why = " is for other runs than those of --evidence; leave it out"
+            raise UsageError(Name(name), why, code="options-conflict")
     seed, origin = secrets.randbits(63), spec.origin
     if sampling.stop == "auto":
         origin = with_stated(origin, "stop", "never")
@@ -115,11 +102,7 @@ def read(path: Path) -> list[Night]:
     UsageError
         For a line that is no night, and for a seed that occurs twice.
     """
-    try:
-        lines = path.read_bytes().splitlines() if path.exists() else []
-    except OSError as error:
-        why = f"cannot read {path}: {error.strerror}"
-        raise UsageError(why, code="evidence-damaged") from error
+    lines = path.read_bytes().splitlines() if path.exists() else []
     nights: list[Night] = []
     first_lines: dict[int, int] = {}
     for number, line in enumerate(lines, start=1):
@@ -160,18 +143,14 @@ def add(path: Path, level: float, spec: AuditSpec, result: AuditResult) -> Audit
     seed = spec.sampling.certification_seed
     if not result.fresh or seed is None:
         return result
-    night = _tonight(spec, result, seed, _key(path, level, spec, result))
-    key = night.audit, night.record
-    earlier_nights = [line for line in read(path) if (line.audit, line.record) == key]
-    # A runner whose clock was fast left a time in the future. Tonight still is the last night.
-    night = msgspec.structs.replace(
-        night, time=max([night.time, *(line.time for line in earlier_nights)])
-    )
+    key = _key(path, level, spec, result)
+    earlier_nights = [line for line in read(path) if (line.audit, line.record) == (spec.name, key)]
+    night = _tonight(spec, result, seed, key, earlier_nights)
     nights = sorted([*earlier_nights, night], key=lambda line: line.time)
     begin = max((index + 1 for index, line in enumerate(nights) if line.alarm), default=0)
     factors = _factors(nights)[begin:]
     evidence = math.exp(min(log_evidence(factors), _MAX_LOG))
-    is_alarm = evidence >= 1 / level and not isinstance(result.ending, Failed)
+    is_alarm = evidence >= 1 / level and not night.failed
     first = None
     if is_alarm:
         first_night = nights[begin + likely_first(factors)]
@@ -208,20 +187,23 @@ def _imported(target: AnyTarget) -> list[ImportedTarget]:
     return [part for part in parts if isinstance(part, ImportedTarget)]
 
 
-def _tonight(spec: AuditSpec, result: AuditResult, seed: int, key: str) -> Night:
+def _tonight(
+    spec: AuditSpec, result: AuditResult, seed: int, key: str, earlier_nights: Sequence[Night]
+) -> Night:
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     undrawn = FreshCounts(0, 0, 0, False, spec.tested.point())
-    ended: Literal["complete", "interrupted", "error"] = "complete"
-    if isinstance(result.ending, Failed | Interrupted):
-        ended = "error" if isinstance(result.ending, Failed) else "interrupted"
+    packages = _packages()
+    names = {name for key in packages.keys() & sys.modules.keys() for name in packages[key]}
     return Night(
         audit=spec.name,
         claim=spec.tested.describe(),
         record=key,
-        time=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        # A runner whose clock was fast left a time in the future. Tonight still is the last night.
+        time=max([now, *(night.time for night in earlier_nights)]),
         seed=seed,
         code=_code(spec.target, result.source),
-        versions={**_libraries(spec.target), **result.versions},
-        ended=ended,
+        versions={**{name: metadata.version(name) for name in sorted(names)}, **result.versions},
+        failed=isinstance(result.ending, Failed),
         pairs=(*result.fresh, *[undrawn] * (len(_inputs(spec, result)) - len(result.fresh))),
         alarm=False,
     )
@@ -237,7 +219,7 @@ def _factors(nights: list[Night]) -> FloatArray:
     factors = np.array(
         [list(map(log_factors, night.pairs, points)) for night in nights], dtype=float
     )
-    failed = np.array([night.ended == "error" for night in nights])
+    failed = np.array([night.failed for night in nights])
     factors[failed] = np.minimum(factors[failed], 0.0)
     return factors
 
@@ -266,44 +248,17 @@ def _code(target: AnyTarget, source: str | None) -> str:
 
 
 def _version(file: Path) -> str:
-    """Return git's digest of a file and the commit, or a digest if it is not committed."""
-    commands = (
-        ("diff", "--quiet", "HEAD", "--", file.name),
-        ("rev-parse", f"HEAD:./{file.name}", "HEAD"),
-    )
-    for words in commands:
-        command = ["git", "-C", str(file.parent), *words]
-        try:
-            done = subprocess.run(  # noqa: S603  # git
-                command, capture_output=True, text=True, check=True
-            )
-        except (OSError, subprocess.CalledProcessError):
-            return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()[:_DIGITS]}"
+    """Return a digest of a file, and the commit of its checkout if it has one."""
+    digest = f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()[:_DIGITS]}"
+    command = ["git", "-C", str(file.parent), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        return digest
     # The commit alone would differ every night, since the record itself is committed.
-    blob, commit = done.stdout.split()
-    return f"{blob[:_DIGITS]} of commit {commit[:_DIGITS]}"
-
-
-def _libraries(target: AnyTarget) -> dict[str, str]:
-    """Return the versions of the packages that the mechanism's module names."""
-    names: set[str] = set()
-    for part in single_targets(target):
-        mechanism = None
-        if isinstance(part, ImportedTarget):
-            mechanism = loaded(part.path)
-        elif isinstance(part, CallableTarget):
-            mechanism = part.function
-        module = sys.modules.get(str(getattr(mechanism, "__module__", "")))
-        for value in [module, *vars(module).values()] if module is not None else []:
-            attribute = "__name__" if isinstance(value, ModuleType) else "__module__"
-            names.add(str(getattr(value, attribute, "")).partition(".")[0])
-    return {
-        package: metadata.version(package)
-        for name in sorted(names)
-        for package in _distributions().get(name, ())
-    }
+    return f"{digest} at commit {done.stdout[:_DIGITS]}"
 
 
 @cache
-def _distributions() -> Mapping[str, list[str]]:
+def _packages() -> Mapping[str, list[str]]:
     return metadata.packages_distributions()

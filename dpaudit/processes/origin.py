@@ -80,7 +80,7 @@ def origin(error: BaseException) -> str:
             innermost, best = step, rank
         step = step.tb_next
     if innermost is not None:
-        parts.append(_location(innermost.tb_frame.f_code.co_filename, innermost.tb_lineno))
+        parts.append(location(innermost.tb_frame.f_code.co_filename, innermost.tb_lineno))
     return ", ".join(parts)
 
 
@@ -96,7 +96,8 @@ def _rank(file: str) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _location(file: str, line: int) -> str:
+def location(file: str, line: int) -> str:
+    """Return `file:line`, with a path relative to the working directory if the file is inside."""
     try:
         here = os.getcwd() + os.sep
     except OSError:  # the folder was removed

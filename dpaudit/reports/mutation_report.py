@@ -22,8 +22,8 @@ from dpaudit.searching.snippets import as_python
 from dpaudit.version import __version__
 from dpaudit.wording import counted, visible
 
-_ORDER: tuple[Answer, ...] = ("missed", "killed", "not shown to be a leak", "invalid", "not run")
-_WORDS: Mapping[str, str] = {
+# In the order of the report.
+_WORDS: Mapping[Answer, str] = {
     "missed": "A search or a trace shows a leak, and no audit failed.",
     "killed": "An audit failed.",
     "not shown to be a leak": "Neither a trace nor a search found a leak above the claim.",
@@ -31,7 +31,7 @@ _WORDS: Mapping[str, str] = {
     "not run": "The time was over.",
 }
 # The element of JUnit XML for an answer; others are skipped.
-_TAGS: Mapping[Answer, str] = {"missed": "failure", "not run": "error"}
+_TAGS: Mapping[Answer, str] = {"killed": "system-out", "missed": "failure", "not run": "error"}
 _NO_PROOF = (
     "The score counts typical bugs on the inputs of these audits. Other bugs, and the mechanism as "
     "it is, may still leak."
@@ -41,7 +41,7 @@ _STYLE = "pre{font-size:1.1em;margin:2em;overflow-x:auto}"
 
 def summary(result: Mutation) -> str:
     """Return the score and the numbers of mutants in one sentence."""
-    parts = [f"{result.counts[answer]} {answer}" for answer in _ORDER if result.counts[answer]]
+    parts = [f"{result.counts[answer]} {answer}" for answer in _WORDS if result.counts[answer]]
     bugs = counted(len(result.judged), "planted bug")
     killed, missed = result.counts["killed"], result.counts["missed"]
     known = killed + missed
@@ -53,8 +53,10 @@ def summary(result: Mutation) -> str:
 def as_text(result: Mutation) -> str:
     """Return the report for a terminal."""
     lines = wrap(summary(result))
-    for answer, judged in _by_answer(result):
-        lines += ["", *wrap(f"{answer.upper()}  {_WORDS[answer]}", further="  ")]
+    for answer, words in _WORDS.items():
+        judged = [pair for pair in result.judged if pair[1].answer == answer]
+        title = wrap(f"{answer.upper()}  {words}", further="  ")
+        lines += ["", *title] if judged else []
         for mutant, judgement in judged:
             lines += ["", *wrap(f"{mutant.kind}, {mutant.where}", "  ", "    ")]
             changes = _diff(mutant) if answer in ("missed", "not shown to be a leak") else []
@@ -65,13 +67,6 @@ def as_text(result: Mutation) -> str:
     lines += ["", *laid_out(rows)] if rows else []
     lines += ["", *laid_out([Row("seed", str(result.seed)), Row("time", duration(result.seconds))])]
     return unglued("\n".join([*lines, "", *wrap(_NO_PROOF)])) + "\n"
-
-
-def _by_answer(result: Mutation) -> Iterator[tuple[Answer, list[tuple[Mutant, Judgement]]]]:
-    for answer in _ORDER:
-        judged = [pair for pair in result.judged if pair[1].answer == answer]
-        if judged:
-            yield answer, judged
 
 
 def _diff(mutant: Mutant) -> list[str]:
@@ -101,9 +96,8 @@ def _reasons(judgement: Judgement) -> Iterator[str]:
 
 def _pair(judgement: Judgement) -> list[str]:
     """Return the pair that a search found as lines of a configuration file."""
-    if judgement.pair is None:
-        return []
-    return [f"{name}: {_yaml(d)}" for name, d in zip(("d1", "d2"), judgement.pair, strict=True)]
+    inputs = zip(("d1", "d2"), judgement.pair or (), strict=False)
+    return [f"{name}: {_yaml(dataset)}" for name, dataset in inputs]
 
 
 def _yaml(value: Any) -> str:
@@ -146,26 +140,22 @@ def as_html(result: Mutation) -> str:
 def as_junit(result: Mutation) -> str:
     """Return JUnit XML in which each mutant is a test case. A missed mutant is a failure; one that
     was not run is an error, as is an audit that fails without a bug; all others are skipped."""
-    suites = [_failed(name, why) for name, why in result.left_out if name in result.failed]
+    failed = [(name, why) for name, why in result.left_out if name in result.failed]
+    suites = [_suite(name, "error", why, "") for name, why in failed]
     for mutant, judgement in result.judged:
-        suite = new_suite(visible(f"{mutant.kind}, {mutant.where}"), "0.000")
-        case = new_case(suite, "dpaudit mutate")
         lines = [*_diff(mutant), *_reasons(judgement), *_pair(judgement)]
-        text = visible("\n".join(lines))
-        if judgement.answer == "killed":
-            ElementTree.SubElement(case, "system-out").text = text
-        else:
-            tag = _TAGS.get(judgement.answer, "skipped")
-            ElementTree.SubElement(case, tag, message=judgement.answer).text = text
-            if tag == "skipped":
-                suite.set("skipped", "1")
-        suites.append(suite)
+        name, tag = f"{mutant.kind}, {mutant.where}", _TAGS.get(judgement.answer, "skipped")
+        suites.append(_suite(name, tag, judgement.answer, "\n".join(lines)))
     return document(suites, len(suites))
 
 
-def _failed(name: str, why: str) -> ElementTree.Element:
+def _suite(name: str, tag: str, message: str, text: str) -> ElementTree.Element:
     suite = new_suite(visible(name), "0.000")
-    ElementTree.SubElement(new_case(suite, "dpaudit mutate"), "error", message=visible(why))
+    attributes = {} if tag == "system-out" else {"message": visible(message)}
+    element = ElementTree.SubElement(new_case(suite, "dpaudit mutate"), tag, attributes)
+    element.text = visible(text)
+    if tag == "skipped":
+        suite.set("skipped", "1")
     return suite
 
 

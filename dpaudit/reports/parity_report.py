@@ -13,10 +13,16 @@ ALIKE = "These draws show no difference between A and B."
 
 # Matches d1 and d2, but neither a flag such as --d1 nor a quoted output, also in HTML.
 _INPUT = re.compile(r"(?<![-\w'\";])d([12])(?![\w'\"])")
-_WORDS = {"1": "A", "2": "B", "only one input": "only A or only B", "both inputs": "A and B"}
+_WORDS = {
+    "1": "A",
+    "2": "B",
+    "only one input": "only A or only B",
+    "one input alone": "A or B alone",
+    "both inputs": "A and B",
+}
 # Matches the text after a tag of HTML.
 _TEXT = re.compile(r">[^<]+")
-_OF_INPUTS = re.compile("only one input|both inputs")
+_OF_INPUTS = re.compile("only one input|one input alone|both inputs")
 
 
 def named(result: AuditResult, text: str) -> str:

@@ -68,15 +68,7 @@ def assert_kills(
     __tracebackhide__ = True
     keywords, claim = parted(claim, options)
     keywords = current().options(keywords)
-    for name in ("journal", "resume", "search"):
-        keywords.pop(name, None)
-    arguments = {
-        "time": None,
-        "samples": DEFAULTS["samples"],
-        **keywords,
-        "mechanism": _path(mechanism),
-        "claim": claim,
-    }
+    arguments = {**DEFAULTS, **keywords, "mechanism": _path(mechanism), "claim": claim}
     adjacency = parse_adjacency(keywords.get("adjacency"))
     pair = NeighbouringPair(d1, d2, adjacency, describe_pair(d1, d2))
     result = mutated([spec_of(arguments, (pair,))], checked(kinds), total)

@@ -110,7 +110,7 @@ PAIR = ("--d1", "0", "--d2", "1", "--epsilon", "1")
     ("words", "code"),
     [
         (("audits.yaml", "--kinds", "no-nois"), "option-invalid"),
-        (("audits.yaml", "--min-score", "80"), "option-invalid"),
+        (("audits.yaml", "--min-score", "80"), None),
         (("audits.yaml", "--time", "soon"), "option-invalid"),
         (("audits.yaml", "--report", "pdf:x"), "option-invalid"),
         (("audits.yaml", "--json", "nowhere/m.json"), "cannot-write"),
@@ -124,7 +124,7 @@ PAIR = ("--d1", "0", "--d2", "1", "--epsilon", "1")
     ],
 )
 def test_requests_are_refused(
-    refused: Any, tmp_path: Path, words: tuple[str, ...], code: str
+    refused: Any, tmp_path: Path, words: tuple[str, ...], code: str | None
 ) -> None:
     (tmp_path / "m.py").write_text("def f(x):\n    return x\n")
     (tmp_path / "audits.yaml").write_text(AUDITS.replace("math:sqrt", "m.py:f"))

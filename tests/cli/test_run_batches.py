@@ -176,7 +176,7 @@ def test_a_batch_is_a_line_for_each_audit_and_ends_with_what_nobody_expected(
 
 
 @pytest.mark.parametrize(
-    ("name", "pattern"), [("b", "b"), ("a", "=a"), ("not c", "'=not c'"), ("ab", "ab")]
+    ("name", "pattern"), [("b", "b"), ("a", "'=a'"), ("not c", "'=not c'"), ("ab", "ab")]
 )
 def test_the_command_repeats_one_audit_alone(
     dpaudit: Any, asked: list[AuditSpec], config: Any, name: str, pattern: str
