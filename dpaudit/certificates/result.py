@@ -260,7 +260,7 @@ class LikelyFirst:
     time : str
         When the audit of that night ended, in UTC.
     code : str
-        Git's digest of the mechanism's file and the commit, or a digest of the file.
+        Digests of the mechanism's files, each with the commit of its checkout if it has one.
     versions : mapping of str to str
         The versions of packages in that night.
     """

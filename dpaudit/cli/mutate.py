@@ -119,7 +119,7 @@ def mutate(
     write_outputs(outputs, text_of, stdout)
     if result.score is None:
         return exit_codes.UNDERPOWERED
-    if min_score is not None and result.score < min_score:
+    if min_score is not None and not result.score >= min_score:  # also if it is NaN
         return exit_codes.VIOLATION
     is_enough = min_score is None or result.is_complete
     return exit_codes.NOTHING_FOUND if is_enough else exit_codes.UNDERPOWERED

@@ -21,8 +21,8 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import raised_only
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.certificates.traced import Trace
-from dpaudit.claims import ProfilePoint
+from dpaudit.certificates.traced import Finding, Site, Trace
+from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.mutating.mutants import Reach
 from dpaudit.mutating.spaces import space_of
@@ -137,8 +137,7 @@ def _baseline(spec: AuditSpec) -> Baseline:
     known = {"sum" for trace in traces if trace is None or trace.exceeds}
     known |= {cause.kind for trace in traces if trace is not None for cause in trace.causes}
     search = next((search for search in space_of(spec) if not _searched(spec, search)), None)
-    kinds = frozenset(known)
-    return Baseline(spec, "", False, reach, has_fractions, kinds, search, result.seconds)
+    return Baseline(spec, "", False, reach, has_fractions, frozenset(known), search, result.seconds)
 
 
 def _with_pairs(spec: AuditSpec, result: AuditResult) -> AuditSpec:
@@ -225,10 +224,9 @@ def judgement(baselines: Sequence[Baseline]) -> Judgement:
             why = (result.error or "").partition(". ")[0]
             lower = 0.0 if is_dependent else result.epsilon_lower
             return Judgement("killed", base.spec.name, why, result.point, lower)
-        if result.error is None:
-            survived.append((base, result))
         error = error or result.error or ""
-    if not survived:
+        survived.append((base, result))
+    if error:
         return Judgement("invalid", why=error)
     traced = _traced(survived)
     if traced.draws is not None:
@@ -246,28 +244,30 @@ def _traced(survived: Sequence[tuple[Baseline, AuditResult]]) -> Judgement:
             if trace is None:
                 continue
             for finding in (f for f in trace.findings if f.kind not in base.known):
-                is_sum = finding.kind == "sum"
-                if finding.is_cause or (is_sum and _has_costly_line(trace, base)):
+                if _is_leak(finding, trace, base):
                     draws = _draws(certificate, finding.cost)
                     return Judgement("missed", name, finding.words, certificate.point, draws=draws)
-                if is_sum:
-                    # The sum over lines is an upper bound: the mean of two noisy counts costs less.
+                if finding.is_cause or finding.kind == "sum":
                     traced = replace(traced, audit=name, why=finding.words)
     return traced
 
 
-def _has_costly_line(trace: Trace, base: Baseline) -> bool:
-    """Return whether the noise of one line costs more than the claim."""
-    for site in trace.sites:
-        # If values are only compared, their costs may add up to less, as in the sparse vector
-        # technique. If whole numbers are released, the noise is whole, too.
-        is_added = site.released or base.has_fractions or site.law in _WHOLE
-        law = "normal" if site.unit == "μ" else "laplace"
-        if is_added and site.total is not None:
-            piece = Piece(law, (1.0, 1.0), site.total, released=False)
-            if sum_exceeds([piece], base.spec.claim):
-                return True
-    return False
+def _is_leak(finding: Finding, trace: Trace, base: Baseline) -> bool:
+    """Return whether a finding shows a leak, and is no upper bound of one."""
+    # If values are only compared, they may leak less, as in the sparse vector technique. If whole
+    # numbers are released, the noise is whole, too.
+    added = [s for s in trace.sites if s.released or base.has_fractions or s.law in _WHOLE]
+    if finding.kind == "sum":  # the mean of two noisy counts costs less than both together
+        return any(_exceeds(site, base.spec.claim) for site in added)
+    if finding.kind == "data-dependent-scale":
+        return any(site.line == finding.line for site in added)
+    return finding.is_cause
+
+
+def _exceeds(site: Site, claim: PrivacyClaim) -> bool:
+    law = "normal" if site.unit == "μ" else "laplace"
+    piece = None if site.total is None else Piece(law, (1.0, 1.0), site.total, released=False)
+    return piece is not None and sum_exceeds([piece], claim)
 
 
 def _draws(certificate: Certificate, cost: float | None) -> int | None:

@@ -278,12 +278,13 @@ def _scale_from_data(module: Module) -> Iterator[Edits]:
         constants += [] if scale is None or noise.is_rate else [scale]
     constants += [clip.limit for clip in _clips(module) if clip.limit is not None]
     numpy = module.name_in_file("numpy")
-    largest = "max({})" if numpy is None else f"{numpy}.max({{}}).item()"
+    values = "{}" if numpy is None else f"{numpy}.ravel({{}}).tolist()"
     for constant in constants:
-        is_named = isinstance(constant, ast.Name) and constant.id.isupper()
+        is_constant = getattr(constant, "id", "").isupper() or isinstance(constant, ast.Constant)
         data = _data(module, constant)
-        if data is not None and (is_named or isinstance(constant, ast.Constant)):
-            yield (Edit(constant, largest.format(data)),)
+        if data is not None and is_constant:
+            largest = f"max({values.format(data)}, default={module.text_of(constant)})"
+            yield (Edit(constant, largest),)
 
 
 def _data(module: Module, node: ast.AST) -> str | None:

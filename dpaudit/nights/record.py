@@ -108,7 +108,11 @@ def read(path: Path) -> list[Night]:
     for number, line in enumerate(lines, start=1):
         if not line:
             continue
-        night = _night(line, f"{path}:{number}")
+        try:
+            night = msgspec.json.decode(line, type=Night)
+        except msgspec.DecodeError as error:
+            why = f"no night of a record ({error}); remove the line, or name another file"
+            raise UsageError(f"{path}:{number}: {why}", code="evidence-damaged") from error
         if night.seed in first_lines:
             raise UsageError(
                 f"{path}:{number}: the night with seed {night.seed} stands in line "
@@ -222,14 +226,6 @@ def _factors(nights: list[Night]) -> FloatArray:
     failed = np.array([night.failed for night in nights])
     factors[failed] = np.minimum(factors[failed], 0.0)
     return factors
-
-
-def _night(line: bytes, where: str) -> Night:
-    try:
-        return msgspec.json.decode(line, type=Night)
-    except msgspec.DecodeError as error:
-        why = f"no night of a record ({error}); remove the line, or name another file"
-        raise UsageError(f"{where}: {why}", code="evidence-damaged") from error
 
 
 def _append(path: Path, night: Night) -> None:

@@ -27,7 +27,7 @@ _WORDS: Mapping[Answer, str] = {
     "missed": "A search or a trace shows a leak, and no audit failed.",
     "killed": "An audit failed.",
     "not shown to be a leak": "Neither a trace nor a search found a leak above the claim.",
-    "invalid": "The mechanism did not run with the bug; it does not count.",
+    "invalid": "An audit ended in an error with the bug; it does not count.",
     "not run": "The time was over.",
 }
 # The element of JUnit XML for an answer; others are skipped.

@@ -13,24 +13,23 @@ ALIKE = "These draws show no difference between A and B."
 
 # Matches d1 and d2, but neither a flag such as --d1 nor a quoted output, also in HTML.
 _INPUT = re.compile(r"(?<![-\w'\";])d([12])(?![\w'\"])")
-_WORDS = {
-    "1": "A",
-    "2": "B",
-    "only one input": "only A or only B",
-    "one input alone": "A or B alone",
-    "both inputs": "A and B",
-}
+_WORDS = (
+    ("only one input", "only A or only B"),
+    ("one input alone", "A or B alone"),
+    ("both inputs", "A and B"),
+)
 # Matches the text after a tag of HTML.
 _TEXT = re.compile(r">[^<]+")
-_OF_INPUTS = re.compile("only one input|one input alone|both inputs")
 
 
 def named(result: AuditResult, text: str) -> str:
     """Return a text of a report; of a comparison, with A and B in place of d1 and d2."""
     if not result.is_parity:
         return text
-    text = _INPUT.sub(lambda found: _WORDS[found[1]], text)
-    return _OF_INPUTS.sub(lambda found: _WORDS[found[0]], text)
+    text = _INPUT.sub(lambda found: "AB"[int(found[1]) - 1], text)
+    for words, of_parity in _WORDS:
+        text = text.replace(words, of_parity)
+    return text
 
 
 def named_html(result: AuditResult, html: str) -> str:

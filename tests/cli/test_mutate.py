@@ -55,7 +55,12 @@ def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Request:
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [((), 0), (("--min-score", "0.5"), 0), (("--min-score", "0.51", "-q"), 1)],
+    [
+        ((), 0),
+        (("--min-score", "0.5"), 0),
+        (("--min-score", "0.51", "-q"), 1),
+        (("--min-score", "nan"), 1),
+    ],
 )
 def test_a_score_below_the_least_one_is_a_failure(
     dpaudit: Any, words: tuple[str, ...], code: int

@@ -10,6 +10,8 @@ import pytest
 
 import dpaudit
 from dpaudit import PureDP, Verdict
+from dpaudit.auditing import pace
+from dpaudit.auditing.schedule import SLOW_DRAW
 
 
 def test_an_audit_of_long_outputs_ends_after_the_first_one() -> None:
@@ -51,6 +53,7 @@ def test_time_that_is_not_enough_is_told_before_it_is_used(
     told: list[float] = []
     slow = Slow(1 / 14)
     monkeypatch.setattr("time.perf_counter", slow.clock)
+    monkeypatch.setattr(pace, "SLOW_DRAW", SLOW_DRAW)
 
     def handled(record: logging.LogRecord) -> bool:
         told.append(slow.now)

@@ -57,7 +57,8 @@ audits:
   - {name: leaking, mechanism: "m.py:leaking"}
   - {name: built-in, mechanism: "math:fsum"}
   - {name: record, mechanism: "m.py:record", d1: {n: 1}, d2: {n: 0}}
-  - {name: texts, mechanism: "m.py:texts", d1: [a], d2: [], samples: 1000}
+  - {name: texts, mechanism: "m.py:texts", d1: [a, b], d2: [a], samples: 1000}
+  - {name: numbers, mechanism: "m.py:texts", d1: [1], d2: [], samples: 1000}
   - {name: class, mechanism: "m.py:Count", init: [1], call: draw}
   - {name: factory, mechanism: "m.py:make", factory: true, init: [1]}
   - {name: isolated, mechanism: "m.py:Count", init: [1], call: draw, isolate: true}
@@ -138,11 +139,19 @@ def test_classes_factories_and_isolated_mechanisms_have_bugs(folder: Path) -> No
     assert answers == dict.fromkeys(("scale-halved", "fixed-seed"), ("killed", "isolated"))
 
 
-@pytest.mark.parametrize("name", ["record", "texts"])
-def test_a_bug_that_always_fails_is_invalid_and_does_not_count(folder: Path, name: str) -> None:
-    result = mutated(audits(folder, name), ("scale-from-data",))
+@pytest.mark.parametrize("names", [("record",), ("texts",), ("numbers", "texts")])
+def test_a_bug_with_which_an_audit_fails_is_invalid_and_does_not_count(
+    folder: Path, names: tuple[str, ...]
+) -> None:
+    result = mutated(audits(folder, *names), ("scale-from-data",))
     assert [judgement.answer for _, judgement in result.judged] == ["invalid"]
     assert result.score is None
+
+
+def test_a_scale_from_the_data_is_the_constant_for_empty_data(folder: Path) -> None:
+    result = mutated(audits(folder, "numbers"), ("scale-from-data",))
+    ((_, judgement),) = result.judged
+    assert (judgement.answer, judgement.pair is not None) == ("missed", True)
 
 
 def test_what_is_left_when_time_is_over_is_not_run(folder: Path) -> None:
