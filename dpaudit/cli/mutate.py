@@ -9,7 +9,7 @@ import click
 
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.cli import exit_codes
-from dpaudit.cli.click_classes import AuditCommand, option
+from dpaudit.cli.click_classes import NUMBER, AuditCommand, option
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.messages import tell
@@ -17,6 +17,7 @@ from dpaudit.cli.run import audits_of, inputs_of
 from dpaudit.cli.saving import outputs_of, write_outputs
 from dpaudit.cli.signals import heeded
 from dpaudit.cli.streams import set_apart
+from dpaudit.errors import UsageError
 from dpaudit.mutating.kinds import KINDS, checked
 
 # Options of audits that have no effect here: mutants are audited in one process, and by draws.
@@ -57,7 +58,7 @@ Examples:
 )
 @option(
     "--min-score",
-    type=click.FloatRange(0, 1),
+    type=NUMBER,
     metavar="SHARE",
     section="Usual options",
     help="Exit code 1 if a smaller share is killed. From 0 to 1.",
@@ -95,6 +96,9 @@ def mutate(
     --min-score, also if a bug was not run, or if an audit fails without a bug.
     """
     stdout = ctx.with_resource(set_apart())
+    if min_score is not None and not 0 <= min_score <= 1:
+        why = f"--min-score {min_score:g} must lie between 0 and 1, e.g. 0.8"
+        raise UsageError(why, code="option-invalid")
     chosen = checked(KINDS if kinds is None else [name.strip() for name in kinds.split(",")])
     seconds = math.inf if total is None else float(OPTIONS["time"].read(total))
     specs = audits_of(ctx)
@@ -119,7 +123,7 @@ def mutate(
     write_outputs(outputs, text_of, stdout)
     if result.score is None:
         return exit_codes.UNDERPOWERED
-    if min_score is not None and not result.score >= min_score:  # also if it is NaN
+    if min_score is not None and result.score < min_score:
         return exit_codes.VIOLATION
     is_enough = min_score is None or result.is_complete
     return exit_codes.NOTHING_FOUND if is_enough else exit_codes.UNDERPOWERED

@@ -236,7 +236,7 @@ def judgement(baselines: Sequence[Baseline]) -> Judgement:
 
 
 def _traced(survived: Sequence[tuple[Baseline, AuditResult]]) -> Judgement:
-    """Return what a trace finds that it does not find without the bug: at best, a leak."""
+    """Return the first leak that only traces with the bug show; else, a sum above the claim."""
     traced = Judgement("not shown to be a leak")
     for base, result in survived:
         name = base.spec.name
@@ -247,7 +247,7 @@ def _traced(survived: Sequence[tuple[Baseline, AuditResult]]) -> Judgement:
                 if _is_leak(finding, trace, base):
                     draws = _draws(certificate, finding.cost)
                     return Judgement("missed", name, finding.words, certificate.point, draws=draws)
-                if finding.is_cause or finding.kind == "sum":
+                if finding.kind == "sum":
                     traced = replace(traced, audit=name, why=finding.words)
     return traced
 
@@ -256,12 +256,10 @@ def _is_leak(finding: Finding, trace: Trace, base: Baseline) -> bool:
     """Return whether a finding shows a leak, and is no upper bound of one."""
     # If values are only compared, they may leak less, as in the sparse vector technique. If whole
     # numbers are released, the noise is whole, too.
-    added = [s for s in trace.sites if s.released or base.has_fractions or s.law in _WHOLE]
-    if finding.kind == "sum":  # the mean of two noisy counts costs less than both together
-        return any(_exceeds(site, base.spec.claim) for site in added)
-    if finding.kind == "data-dependent-scale":
-        return any(site.line == finding.line for site in added)
-    return finding.is_cause
+    sites = [s for s in trace.sites if s.released or base.has_fractions or s.law in _WHOLE]
+    is_costly = any(_exceeds(site, base.spec.claim) for site in sites)
+    # The mean of two noisy counts costs less than both together.
+    return finding.is_cause or (finding.kind == "sum" and is_costly)
 
 
 def _exceeds(site: Site, claim: PrivacyClaim) -> bool:

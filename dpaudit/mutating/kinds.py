@@ -7,7 +7,7 @@ new kind is one function and one line in `KINDS`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,10 +26,12 @@ _SCALED = {
 }
 # Functions whose first argument, with this name, is 1 divided by a scale.
 _RATES = {"expovariate": "lambd", "exponential_": "lambd", "dlaplace.rvs": "a"}
-# Functions that draw noise without a scale. Those of jax.random have none.
+# Times this, a rate gives noise that is 0, but for a probability below any that matters.
+_HUGE = "1e6"
+# Functions that draw noise of scale 1. Those of jax.random have no other scale.
 _UNIT = (
-    *(".standard_normal", ".standard_exponential", ".standard_cauchy", ".randn", ".randn_like"),
-    *(".geometric", ".geom.rvs"),
+    *("standard_normal", "standard_exponential", "standard_cauchy", "randn", "randn_like"),
+    "geometric",
 )
 _OF_JAX = ("laplace", "normal", "gumbel", "logistic", "exponential", "cauchy", "truncated_normal")
 # Beginnings of the names of OpenDP's constructors that take a scale.
@@ -43,22 +45,21 @@ _BUDGETS = ("epsilon", "eps")
 # Methods of mechanisms of libraries that take a value and return it with noise.
 _RELEASING = ("randomise", "randomize", "add_noise", "quick_result")
 _SEEDED = ("default_rng", "Random", "RandomState", "PRNGKey", "random.key")
-# Factors of scales, and of rates and budgets. The largest rate leaves noise too small to hide
-# anything; that of whole numbers is 0.
-_HALVES, _REMOVES = ("0.5", "2"), ("0", "1e6")
 
 
 class Noise(NamedTuple):
     """A call that draws noise, or that makes what draws it.
 
-    scale: the argument that is the scale of the noise; None for noise around 0 without one.
-    is_rate: whether noise is smaller if `scale` is larger: a rate, or a privacy budget.
+    scale: the argument that is the scale of the noise; None for a call without one.
+    is_rate: whether `scale` is 1 divided by the scale.
+    is_centred: whether the call adds the noise to no value.
     is_maker: whether the call returns no noise, but what draws it.
     """
 
     call: ast.Call
-    scale: ast.expr | None = None
+    scale: ast.expr | None
     is_rate: bool = False
+    is_centred: bool = True
     is_maker: bool = False
 
 
@@ -71,31 +72,27 @@ def _noise_of(module: Module, call: ast.Call) -> Noise | None:
     last = name.rpartition(".")[2]
     by_name = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
     stated = next((by_name[key] for key in _SCALES if key in by_name), None)
-    budget = next((by_name[key] for key in _BUDGETS if key in by_name), None)
-    is_of_jax = name.startswith("jax.random.") and last in _OF_JAX
-    if is_of_jax or f".{name}".endswith(_UNIT):
-        return Noise(call)
-    for ending, key in _RATES.items():
+    if name.startswith("jax.random."):
+        return Noise(call, None) if last in _OF_JAX else None
+    if last in _UNIT:
+        return Noise(call, None)
+    for ending, argument in _RATES.items():
         if f".{name}".endswith(f".{ending}"):
-            return Noise(call, by_name.get(key, _argument(call, 0)), is_rate=True)
+            rate = by_name.get(argument, _argument(call, 0))
+            is_centred = "loc" not in by_name and _argument(call, 1) is None
+            return Noise(call, rate, is_rate=True, is_centred=is_centred)
     if last.startswith(_OF_OPENDP):
-        # The scale follows a domain and a metric, which are often given as `*space`.
-        arguments = [part for part in call.args if not isinstance(part, ast.Starred)]
-        scales = [stated] if stated else arguments[2:3] or arguments[:1]
-        return Noise(call, next(iter(scales), None), is_maker=True)
-    # Laplace(epsilon=…) is a class of diffprivlib.
-    if last in _SCALED and "." in name and (stated or budget is None):
+        return Noise(call, stated or _scale_of_opendp(call, last), is_maker=True)
+    if last in _SCALED and "." in name:
         location = by_name.get("loc", _argument(call, 0) if _SCALED[last] else None)
+        is_centred = location is None or _is_zero(location)
         scale = stated or _argument(call, _SCALED[last])
-        is_centred = location is None or getattr(location, "value", None) == 0
-        is_known = is_centred or scale is not None
-        return Noise(call, scale, is_maker=last[0].isupper()) if is_known else None
-    if name in module.defined:
-        return None
-    if budget is None and name.startswith("pydp."):
-        budget = _argument(call, 0)
-    argument = stated or budget
-    return None if argument is None else Noise(call, argument, argument is budget, is_maker=True)
+        if scale is None and any(key in by_name for key in _BUDGETS):
+            return None  # Laplace(epsilon=…) of diffprivlib
+        return Noise(call, scale, is_centred=is_centred, is_maker=last[0].isupper())
+    if stated is not None and name not in module.defined:
+        return Noise(call, stated, is_maker=True)
+    return None
 
 
 def _argument(call: ast.Call, index: int) -> ast.expr | None:
@@ -104,38 +101,78 @@ def _argument(call: ast.Call, index: int) -> ast.expr | None:
     return arguments[index] if is_known else None
 
 
-def _times(module: Module, factors: tuple[str, str], noise: Noise) -> Iterator[Edits]:
-    """Yield the edits that multiply noise by the first factor, or its rate by the second."""
-    if noise.scale is not None:
-        factor = factors[noise.is_rate]
-        yield (Edit(noise.scale, f"{factor} * {module.operand(noise.scale)}"),)
-    elif not noise.is_maker:
-        yield (Edit(noise.call, f"({factors[0]} * {module.text_of(noise.call)})"),)
+def _scale_of_opendp(call: ast.Call, name: str) -> ast.expr | None:
+    """Return the scale: the only argument, or the one after the domain and the metric, which are
+    often given as `*space`."""
+    if call.args and isinstance(call.args[0], ast.Starred):
+        return call.args[-1] if len(call.args) > 1 else None
+    takes_space = name.startswith("make_") and not name.startswith("make_base_")
+    return _argument(call, 2 if takes_space else 0)
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0
 
 
 def _scale_halved(module: Module) -> Iterator[Edits]:
-    for noise in _noise(module):
-        yield from _times(module, _HALVES, noise)
+    noises = _noise(module)
+    for noise in noises:
+        if noise.scale is not None:
+            yield (_times(module, "2" if noise.is_rate else "0.5", noise.scale),)
+        elif noise.is_centred and not noise.is_maker:
+            yield (Edit(noise.call, f"(0.5 * {module.text_of(noise.call)})"),)
+    with_scale = [noise.call for noise in noises]
+    for call in module.nodes(ast.Call):
+        budget = None if call in with_scale else _budget(module, call)
+        if budget is not None:
+            yield (_times(module, "2", budget),)
+
+
+def _budget(module: Module, call: ast.Call) -> ast.expr | None:
+    """Return the argument of a call of a library that is its ε."""
+    name = module.full_name(call.func)
+    if name in module.defined:
+        return None
+    for keyword in call.keywords:
+        if keyword.arg in _BUDGETS:
+            return keyword.value
+    return _argument(call, 0) if name.startswith("pydp.") else None
 
 
 def _no_noise(module: Module) -> Iterator[Edits]:
-    makers = {noise.call for noise in _noise(module) if noise.is_maker}
     for noise in _noise(module):
-        if not noise.is_maker:
-            yield from _times(module, _REMOVES, noise)
-    # Variables and attributes that hold a measurement of OpenDP.
-    measurements = {
-        module.text_of(target)
-        for statement in module.nodes(ast.Assign)
-        if not makers.isdisjoint(ast.walk(statement.value))
-        for target in statement.targets
-    }
+        if not noise.is_maker and (edit := _without(module, noise)) is not None:
+            yield (edit,)
+    made = _made_by_library(module)
     for call in module.nodes(ast.Call):
         is_method = isinstance(call.func, ast.Attribute) and call.func.attr in _RELEASING
         is_library = module.full_name(call.func).startswith("diffprivlib.tools.")
-        is_measurement = module.text_of(call.func) in measurements
-        if call.args and (is_method or is_library or is_measurement):
+        if call.args and (is_method or is_library or module.text_of(call.func) in made):
             yield (Edit(call, module.operand(call.args[0])),)
+
+
+def _without(module: Module, noise: Noise) -> Edit | None:
+    """Return the edit that removes noise: its values become 0, and keep their shape."""
+    if noise.is_centred:
+        return Edit(noise.call, f"(0 * {module.text_of(noise.call)})")
+    factor = _HUGE if noise.is_rate else "0"
+    return None if noise.scale is None else _times(module, factor, noise.scale)
+
+
+def _times(module: Module, factor: str, node: ast.expr) -> Edit:
+    """Return the edit that multiplies an argument by a factor."""
+    return Edit(node, f"{factor} * {module.operand(node)}")
+
+
+def _made_by_library(module: Module) -> set[str]:
+    """Return the variables and attributes that hold a measurement of OpenDP."""
+    makers = {noise.call for noise in _noise(module) if noise.is_maker}
+    return {
+        module.text_of(target)
+        for statement in module.nodes(ast.Assign)
+        if any(node in makers for node in ast.walk(statement.value))
+        for target in statement.targets
+    }
 
 
 def _fixed_seed(module: Module) -> Iterator[Edits]:
@@ -143,38 +180,48 @@ def _fixed_seed(module: Module) -> Iterator[Edits]:
         name = module.full_name(call.func)
         if f".{name}".endswith(tuple(f".{ending}" for ending in _SEEDED)):
             yield (Edit(call, f"{module.text_of(call.func)}(0)"),)
-    numpy = module.name_in_file("numpy") or '__import__("numpy")'
     for function in module.nodes(ast.FunctionDef):
         arguments = function.args
         names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-        nodes = [node for statement in function.body for node in ast.walk(statement)]
-        attributes = (node for node in nodes if isinstance(node, ast.Attribute))
-        if "rng" in names and any(module.text_of(node.value) == "rng" for node in attributes):
-            first = function.body[1 if ast.get_docstring(function) else 0]
-            is_in_line_of_def = first.lineno == function.lineno
-            separator = "; " if is_in_line_of_def else f"\n{' ' * first.col_offset}"
-            assignment = f"rng = {numpy}.random.default_rng(0){separator}"
+        if "rng" in names and _uses(function, "rng"):
+            numpy = module.name_in_file("numpy") or '__import__("numpy")'
+            body = function.body[1:] if ast.get_docstring(function) else function.body
             # A line between a function and its decorators would be a mistake in syntax.
-            if not getattr(first, "decorator_list", ()):
-                yield (Edit(first, f"{assignment}{module.text_of(first)}"),)
+            if body and not getattr(body[0], "decorator_list", ()):
+                yield (Edit(body[0], f"rng = {numpy}.random.default_rng(0)", is_before=True),)
+
+
+def _uses(function: ast.AST, name: str) -> bool:
+    """Return whether a function calls a method of a variable."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+        for node in ast.walk(function)
+    )
 
 
 def _noise_reused(module: Module) -> Iterator[Edits]:
-    calls: dict[tuple[str, ast.AST], ast.Call] = {}
-    for call in (noise.call for noise in _noise(module) if not noise.is_maker):
-        text, block = module.text_of(call), _block(module, call)
-        if block is None:
-            continue
-        first = calls.get((text, block))
-        if first is not None:
-            yield (Edit(first, f"(reused_noise := {text})"), Edit(call, "reused_noise"))
-        calls[text, block] = call
+    calls = [noise.call for noise in _noise(module) if not noise.is_maker]
+    for index, first in enumerate(calls):
+        for second in calls[index + 1 :]:
+            text = module.text_of(first)
+            if module.text_of(second) == text and _is_after(module, first, second):
+                yield (Edit(first, f"(reused_noise := {text})"), Edit(second, "reused_noise"))
+                break
+
+
+def _is_after(module: Module, first: ast.Call, second: ast.Call) -> bool:
+    """Return whether a call runs whenever an earlier call in the same function has run before."""
+    block = _block(module, first)
+    is_inside = module.function_of(first) is not None and block is not None
+    return is_inside and block == _block(module, second)
 
 
 def _block(module: Module, node: ast.AST) -> ast.AST | None:
     """Return the first statement of the block around a node; None if the node's statement runs it
     often or not always, as in a comprehension or a lambda."""
-    rare = ast.Lambda | ast.comprehension | ast.ListComp | ast.IfExp
+    rare = ast.Lambda | ast.IfExp | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
     simple = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return | ast.Expr
     for part, outer in pairwise([*module.around(node), module.tree]):
         if isinstance(part, ast.stmt):
@@ -198,34 +245,32 @@ def _clips(module: Module) -> Iterator[_Clip]:
     for call in module.nodes(ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr in ("clip", "clamp"):
             yield from _clip_call(module, call, call.func)
-        elif _is_norm_bound(module, call):
-            yield _Clip(call, "1", None)
         elif (clip := _nested_clip(module, call)) is not None:
             yield clip
+    for product in module.nodes(ast.BinOp):
+        left, right = product.left, product.right
+        if isinstance(product.op, ast.Div) and _is_norm_bound(module, right, "max"):
+            yield _Clip(product, module.operand(left), None)
+        elif isinstance(product.op, ast.Mult):
+            for value, bound in ((left, right), (right, left)):
+                if _is_norm_bound(module, bound, "min"):
+                    yield _Clip(product, module.operand(value), None)
 
 
 def _clip_call(module: Module, call: ast.Call, function: ast.Attribute) -> Iterator[_Clip]:
     package = module.full_name(function.value)
     is_function = package.partition(".")[0] in ("numpy", "jax", "torch")
-    arguments = call.args if is_function else [function.value, *call.args]
+    arguments = call.args[1:] if is_function else call.args
     by_name = {keyword.arg: keyword.value for keyword in call.keywords}
-    upper = [*(by_name[key] for key in ("a_max", "max") if key in by_name), *arguments[2:3]]
-    if arguments:
-        value = module.operand(arguments[0])
-        if is_function and package != "torch":  # these functions take lists, too
-            value = f"{module.text_of(function.value)}.asarray({module.text_of(arguments[0])})"
-        yield _Clip(call, value, next(iter(upper), None))
-
-
-def _is_norm_bound(module: Module, call: ast.Call) -> bool:
-    """Return whether a call is `max(1, norm / C)` or `min(1, C / norm)`. A count is bounded, not a
-    norm, in `total / max(count, 1)`."""
-    is_bound = module.last_name(call.func) in ("min", "max", "minimum", "maximum")
-    norms = [a for a in call.args if not (isinstance(a, ast.Constant) and a.value == 1)]
-    if not is_bound or len(call.args) != 2 or len(norms) != 1:
-        return False
-    is_quotient = isinstance(norms[0], ast.BinOp) and isinstance(norms[0].op, ast.Div)
-    return is_quotient or "norm" in module.text_of(norms[0])
+    upper = [by_name[key] for key in ("a_max", "max") if key in by_name]
+    limit = upper[0] if upper else arguments[1] if len(arguments) > 1 else None
+    if is_function and call.args:
+        value = module.operand(call.args[0])
+        if package != "torch":  # these functions take lists, too
+            value = f"{module.text_of(function.value)}.asarray({module.text_of(call.args[0])})"
+        yield _Clip(call, value, limit)
+    elif not is_function:
+        yield _Clip(call, module.operand(function.value), limit)
 
 
 def _nested_clip(module: Module, call: ast.Call) -> _Clip | None:
@@ -247,9 +292,11 @@ def _nested_clip(module: Module, call: ast.Call) -> _Clip | None:
 def _value_first(module: Module, pair: list[ast.expr], other_bound: ast.expr) -> list[ast.expr]:
     """Return the clipped value and its bound: the value is the data or the variable of a loop, has
     no name of the other bound, or is no constant."""
-    loops = ast.walk(module.function_of(other_bound) or module.tree)
-    targets = [loop.target for loop in loops if isinstance(loop, ast.For | ast.comprehension)]
-    varying = {_data(module, other_bound)}.union(*map(_names, targets))
+    varying = {_data(module, other_bound)}
+    for part in module.around(other_bound):
+        for loop in (part, *getattr(part, "generators", ())):
+            if isinstance(loop, ast.For | ast.comprehension):
+                varying |= _names(loop.target)
 
     def rank(node: ast.expr) -> tuple[bool, bool, bool]:
         names = _names(node)
@@ -262,6 +309,17 @@ def _names(node: ast.expr) -> set[str | None]:
     """Return the names of variables and of attributes in an expression."""
     names = {getattr(part, "attr", getattr(part, "id", None)) for part in ast.walk(node)}
     return names - {None, "self"}
+
+
+def _is_norm_bound(module: Module, node: ast.expr, name: str) -> bool:
+    """Return whether a node is `max(1, norm / C)` or `min(1, C / norm)`. A count is bounded, not a
+    norm, in `total / max(count, 1)`."""
+    if not isinstance(node, ast.Call) or len(node.args) != 2:
+        return False
+    norms = [a for a in node.args if not (isinstance(a, ast.Constant) and a.value == 1)]
+    texts = [module.text_of(a).replace("normal", "") for a in norms]
+    is_norm = any(isinstance(a, ast.BinOp) for a in norms) or "norm" in "".join(texts)
+    return len(norms) == 1 and is_norm and module.last_name(node.func) in (name, f"{name}imum")
 
 
 def _no_clipping(module: Module) -> Iterator[Edits]:
@@ -280,9 +338,9 @@ def _scale_from_data(module: Module) -> Iterator[Edits]:
     numpy = module.name_in_file("numpy")
     values = "{}" if numpy is None else f"{numpy}.ravel({{}}).tolist()"
     for constant in constants:
-        is_constant = getattr(constant, "id", "").isupper() or isinstance(constant, ast.Constant)
+        is_named = isinstance(constant, ast.Name) and constant.id.isupper()
         data = _data(module, constant)
-        if data is not None and is_constant:
+        if data is not None and (is_named or isinstance(constant, ast.Constant)):
             largest = f"max({values.format(data)}, default={module.text_of(constant)})"
             yield (Edit(constant, largest),)
 
@@ -297,31 +355,33 @@ def _data(module: Module, node: ast.AST) -> str | None:
 
 
 def _count_is_exact(module: Module) -> Iterator[Edits]:
+    noises = [noise for noise in _noise(module) if not noise.is_maker]
     for quotient in module.nodes(ast.BinOp):
-        if isinstance(quotient.op, ast.Div):
-            parts = _parts(module, quotient.right)
-            for noise in _noise(module):
-                if noise.call in parts and not noise.is_maker:
-                    yield from _times(module, _REMOVES, noise)
+        if not isinstance(quotient.op, ast.Div):
+            continue
+        for noise in _within(module, quotient.right, noises):
+            if (edit := _without(module, noise)) is not None:
+                yield (edit,)
 
 
-def _parts(module: Module, node: ast.expr) -> set[ast.AST]:
-    """Return the nodes of an expression, and of what its function assigns to its variables."""
-    names, function = _names(node), module.function_of(node)
-    values = [
-        statement.value
-        for statement in module.nodes(ast.Assign)
-        if module.function_of(statement) is function
-        and any(names & _names(target) for target in statement.targets)
-    ]
-    return {part for value in (node, *values) for part in ast.walk(value)}
+def _within(module: Module, node: ast.expr, noises: Sequence[Noise]) -> list[Noise]:
+    """Return the noise in an expression, also by variables of its function."""
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    function = module.function_of(node)
+    parts: list[ast.AST] = [node]
+    for statement in module.nodes(ast.Assign) if function else ():
+        targets = {t.id for t in statement.targets if isinstance(t, ast.Name)}
+        if targets & names and module.function_of(statement) is function:
+            parts.append(statement.value)
+    inside = {part for root in parts for part in ast.walk(root)}
+    return [noise for noise in noises if noise.call in inside]
 
 
 def _off_by_one(module: Module) -> Iterator[Edits]:
     for comparison in module.nodes(ast.Compare):
         sign = {ast.Gt: ">=", ast.GtE: ">"}.get(type(comparison.ops[0]))
         if sign is not None and len(comparison.ops) == 1:
-            left, right = (module.text_of(n) for n in (comparison.left, comparison.comparators[0]))
+            left, right = map(module.operand, (comparison.left, comparison.comparators[0]))
             yield (Edit(comparison, f"{left} {sign} {right}"),)
     for call in module.nodes(ast.Call):
         if module.full_name(call.func) == "range" and len(call.args) == 1:

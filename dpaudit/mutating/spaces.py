@@ -57,7 +57,7 @@ def _described(values: list[Any], wider: int) -> str:
     if values and all(isinstance(value, str) for value in values):
         words = map(quoted, dict.fromkeys(values))
         return f"category [{', '.join([*words, *(['new'] if wider else [])])}]"
-    keys = {tuple(value) for value in values if isinstance(value, Mapping)}
+    keys = {frozenset(value) for value in values if isinstance(value, Mapping)}
     if len(keys) == 1 and all(isinstance(value, Mapping) for value in values):
         columns = {key: _described([value[key] for value in values], wider) for key in values[0]}
         return f"record {{{', '.join(f'{quoted(str(key))}: {columns[key]}' for key in columns)}}}"

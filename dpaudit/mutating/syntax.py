@@ -11,10 +11,15 @@ Node = TypeVar("Node", bound=ast.expr | ast.stmt)
 
 
 class Edit(NamedTuple):
-    """A replacement of a part of a file by a text."""
+    """A replacement of a part of a file.
+
+    node: the part that is replaced; if `is_before`, the statement before which `text` is inserted.
+    text: the new text.
+    """
 
     node: ast.expr | ast.stmt
     text: str
+    is_before: bool = False
 
 
 class Module:
@@ -90,7 +95,8 @@ class Module:
 
     def name_in_file(self, package: str) -> str | None:
         """Return the name that a package has in the file; None if the file does not import it."""
-        return next((name for name, full in self._imports.items() if full == package), None)
+        names = (name for name, full in self._imports.items() if full == package)
+        return next(names, None)
 
     def function_of(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """Return the innermost function with a name that contains a node; None outside of all."""
@@ -107,5 +113,11 @@ class Module:
         text = self._text
         for edit in sorted(edits, key=lambda edit: self._span(edit.node), reverse=True):
             start, end = self._span(edit.node)
-            text = text[:start] + edit.text.encode() + text[end:]
+            new = edit.text
+            if edit.is_before:
+                # A statement in the line of its `def` has no line of its own to put another before.
+                before = text[:start].rpartition(b"\n")[2]
+                new = f"{new}; " if before.strip() else f"{new}\n{before.decode()}"
+                end = start
+            text = text[:start] + new.encode() + text[end:]
         return text.decode()

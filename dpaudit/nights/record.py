@@ -74,18 +74,16 @@ def with_fresh_seed(spec: AuditSpec) -> AuditSpec:
         For an audit with a stated certification seed, with another end than its last draw, or with
         a journal: a run that continues it would count its draws twice.
     """
-    sampling = spec.sampling
+    sampling, why = spec.sampling, " is for other runs than those of --evidence; leave it out"
     if spec.statistics.exact:
         return spec
-    conflicts = {
-        "certification_seed": sampling.certification_seed is not None,
-        "stop": sampling.stop not in ("auto", "never"),
-        "journal": spec.journaling.journal is not None,
-    }
-    for name, is_stated in conflicts.items():
-        if is_stated:
-            why = " is for other runs than those of --evidence; leave it out"
-            raise UsageError(Name(name), why, code="options-conflict")
+    if sampling.certification_seed is not None:
+        raise UsageError(Name("certification_seed"), why, code="options-conflict")
+    if spec.journaling.journal is not None:
+        raise UsageError(Name("journal"), why, code="options-conflict")
+    if sampling.stop not in ("auto", "never"):
+        why = f"={sampling.stop} ends a night before its last draw; give never with --evidence"
+        raise UsageError(Name("stop"), why, code="options-conflict")
     seed, origin = secrets.randbits(63), spec.origin
     if sampling.stop == "auto":
         origin = with_stated(origin, "stop", "never")
@@ -196,8 +194,6 @@ def _tonight(
 ) -> Night:
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     undrawn = FreshCounts(0, 0, 0, False, spec.tested.point())
-    packages = _packages()
-    names = {name for key in packages.keys() & sys.modules.keys() for name in packages[key]}
     return Night(
         audit=spec.name,
         claim=spec.tested.describe(),
@@ -206,7 +202,7 @@ def _tonight(
         time=max([now, *(night.time for night in earlier_nights)]),
         seed=seed,
         code=_code(spec.target, result.source),
-        versions={**{name: metadata.version(name) for name in sorted(names)}, **result.versions},
+        versions={**_versions(), **result.versions},
         failed=isinstance(result.ending, Failed),
         pairs=(*result.fresh, *[undrawn] * (len(_inputs(spec, result)) - len(result.fresh))),
         alarm=False,
@@ -255,6 +251,15 @@ def _version(file: Path) -> str:
     return f"{digest} at commit {done.stdout[:_DIGITS]}"
 
 
+def _versions() -> dict[str, str]:
+    """Return the versions of the packages that this process has imported."""
+    packages, versions = _packages()
+    names = {name for key in packages.keys() & sys.modules.keys() for name in packages[key]}
+    return {name: versions[name] for name in sorted(names & versions.keys())}
+
+
 @cache
-def _packages() -> Mapping[str, list[str]]:
-    return metadata.packages_distributions()
+def _packages() -> tuple[Mapping[str, list[str]], Mapping[str, str]]:
+    # A damaged installation has no name.
+    versions = {part.name: part.version for part in metadata.distributions() if part.name}
+    return metadata.packages_distributions(), versions

@@ -59,7 +59,6 @@ def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Request:
         ((), 0),
         (("--min-score", "0.5"), 0),
         (("--min-score", "0.51", "-q"), 1),
-        (("--min-score", "nan"), 1),
     ],
 )
 def test_a_score_below_the_least_one_is_a_failure(
@@ -115,7 +114,8 @@ PAIR = ("--d1", "0", "--d2", "1", "--epsilon", "1")
     ("words", "code"),
     [
         (("audits.yaml", "--kinds", "no-nois"), "option-invalid"),
-        (("audits.yaml", "--min-score", "80"), None),
+        (("audits.yaml", "--min-score", "80"), "option-invalid"),
+        (("audits.yaml", "--min-score", "nan"), "option-invalid"),
         (("audits.yaml", "--time", "soon"), "option-invalid"),
         (("audits.yaml", "--report", "pdf:x"), "option-invalid"),
         (("audits.yaml", "--json", "nowhere/m.json"), "cannot-write"),

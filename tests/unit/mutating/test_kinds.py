@@ -61,8 +61,7 @@ def test_a_scale_is_halved_and_a_budget_doubled(line: str, expected: str) -> Non
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("return x + rng.laplace(scale=s)", "return x + rng.laplace(scale=0 * s)"),
-        ("return x + torch.randn(3)", "return x + (0 * torch.randn(3))"),
+        ("return x + rng.laplace(scale=s)", "return x + (0 * rng.laplace(scale=s))"),
         ("return rng.normal(x, s, size)", "return rng.normal(x, 0 * s, size)"),
         ("return stats.dlaplace.rvs(loc=x, a=s)", "return stats.dlaplace.rvs(loc=x, a=1e6 * s)"),
         ("return Laplace(epsilon=1).randomise(x)", "return x"),
@@ -131,6 +130,7 @@ def test_a_generator_that_is_passed_on_or_used_inside_stays(body: str) -> None:
         ),
         ("a = x + rng.normal(0, 2); b = x + rng.normal(0, 3)", []),
         ("a = [rng.normal(0, 2) for _ in x]; b = x + rng.normal(0, 2)", []),
+        ("a = sum(rng.normal(0, 2) for _ in x) + rng.normal(0, 2)", []),
         ("if x: a = rng.normal(0, 2)\n    else: a = rng.normal(0, 2)", []),
     ],
 )
@@ -149,8 +149,8 @@ def test_equal_calls_in_one_block_share_their_noise(line: str, expected: list[st
         ("return sum(min(C, max(-C, r)) for r in x)", "return sum(r for r in x)"),
         ("return max(low, min(high, x[0]))", "return (x[0])"),
         ("v = x[0]; return min(self.C, max(-self.C, v))", "v = x[0]; return v"),
-        ("return x / max(1, norm / C)", "return x / 1"),
-        ("return x * min(1, C / norm)", "return x * 1"),
+        ("return x / max(1, norm / C)", "return x"),
+        ("return x * min(1, C / norm)", "return x"),
     ],
 )
 def test_clipping_is_removed(line: str, expected: str) -> None:
@@ -197,11 +197,11 @@ def test_a_scale_that_is_computed_is_no_constant() -> None:
     [
         (
             "return t / (len(x) + rng.laplace(scale=s))",
-            ["return t / (len(x) + rng.laplace(scale=0 * s))"],
+            ["return t / (len(x) + (0 * rng.laplace(scale=s)))"],
         ),
         (
             "n = len(x) + rng.normal(0, s); return t / max(n, 1)",
-            ["n = len(x) + rng.normal(0, 0 * s); return t / max(n, 1)"],
+            ["n = len(x) + (0 * rng.normal(0, s)); return t / max(n, 1)"],
         ),
         ("return (t + rng.normal(0, s)) / len(x)", []),
     ],
@@ -214,7 +214,8 @@ def test_the_noise_of_a_count_is_removed(line: str, expected: list[str]) -> None
     ("line", "expected"),
     [
         ("return x >= 3", ["return x > 3"]),
-        ("return x + y > 3", ["return x + y >= 3"]),
+        ("return x + y > 3", ["return (x + y) >= 3"]),
+        ("return (x or y) > (2 if y else 3)", ["return (x or y) >= (2 if y else 3)"]),
         ("return [x for _ in range(n)]", ["return [x for _ in range(n - 1)]"]),
         ("return [x for _ in range(3)] + [x for _ in range(size)]", []),
         ("return 0 < x < 3", []),

@@ -173,6 +173,20 @@ def test_a_night_after_one_with_a_time_in_the_future_is_the_last(
     assert record.read(tmp_path / "e.json")[-1].time == lines[-1].time
 
 
+def test_a_damaged_installation_has_no_version(
+    add: Add, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = tmp_path / "numpy-9.dist-info"
+    damaged.mkdir()
+    (damaged / "top_level.txt").write_text("numpy\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(record, "_packages", record._packages.__wrapped__)
+    add(PRIVATE)
+    (night,) = record.read(tmp_path / "e.json")
+    assert night.versions["numpy"] == np.__version__
+    assert None not in night.versions.values()
+
+
 def test_two_branches_merge_by_the_union_of_their_lines(add: Add, tmp_path: Path) -> None:
     add(LEAK, PRIVATE, LEAK, PRIVATE)
     file = tmp_path / "e.json"
