@@ -85,7 +85,7 @@ def _noise_of(module: Module, call: ast.Call) -> Noise | None:
         return Noise(call, stated or _scale_of_opendp(call, last), is_maker=True)
     if last in _SCALED and "." in name:
         location = by_name.get("loc", _argument(call, 0) if _SCALED[last] else None)
-        is_centred = location is None or _is_zero(location)
+        is_centred = location is None or getattr(location, "value", None) == 0
         scale = stated or _argument(call, _SCALED[last])
         if scale is None and any(key in by_name for key in _BUDGETS):
             return None  # Laplace(epsilon=…) of diffprivlib
@@ -108,10 +108,6 @@ def _scale_of_opendp(call: ast.Call, name: str) -> ast.expr | None:
         return call.args[-1] if len(call.args) > 1 else None
     takes_space = name.startswith("make_") and not name.startswith("make_base_")
     return _argument(call, 2 if takes_space else 0)
-
-
-def _is_zero(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value == 0
 
 
 def _scale_halved(module: Module) -> Iterator[Edits]:
@@ -143,7 +139,14 @@ def _no_noise(module: Module) -> Iterator[Edits]:
     for noise in _noise(module):
         if not noise.is_maker and (edit := _without(module, noise)) is not None:
             yield (edit,)
-    made = _made_by_library(module)
+    makers = {noise.call for noise in _noise(module) if noise.is_maker}
+    # Variables and attributes that hold a measurement of OpenDP.
+    made = {
+        module.text_of(target)
+        for statement in module.nodes(ast.Assign)
+        if not makers.isdisjoint(ast.walk(statement.value))
+        for target in statement.targets
+    }
     for call in module.nodes(ast.Call):
         is_method = isinstance(call.func, ast.Attribute) and call.func.attr in _RELEASING
         is_library = module.full_name(call.func).startswith("diffprivlib.tools.")
@@ -164,17 +167,6 @@ def _times(module: Module, factor: str, node: ast.expr) -> Edit:
     return Edit(node, f"{factor} * {module.operand(node)}")
 
 
-def _made_by_library(module: Module) -> set[str]:
-    """Return the variables and attributes that hold a measurement of OpenDP."""
-    makers = {noise.call for noise in _noise(module) if noise.is_maker}
-    return {
-        module.text_of(target)
-        for statement in module.nodes(ast.Assign)
-        if any(node in makers for node in ast.walk(statement.value))
-        for target in statement.targets
-    }
-
-
 def _fixed_seed(module: Module) -> Iterator[Edits]:
     for call in module.nodes(ast.Call):
         name = module.full_name(call.func)
@@ -183,39 +175,24 @@ def _fixed_seed(module: Module) -> Iterator[Edits]:
     for function in module.nodes(ast.FunctionDef):
         arguments = function.args
         names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-        if "rng" in names and _uses(function, "rng"):
+        parts = [part for part in ast.walk(function) if isinstance(part, ast.Attribute)]
+        if "rng" in names and any(module.text_of(part.value) == "rng" for part in parts):
             numpy = module.name_in_file("numpy") or '__import__("numpy")'
             body = function.body[1:] if ast.get_docstring(function) else function.body
             # A line between a function and its decorators would be a mistake in syntax.
             if body and not getattr(body[0], "decorator_list", ()):
-                yield (Edit(body[0], f"rng = {numpy}.random.default_rng(0)", is_before=True),)
-
-
-def _uses(function: ast.AST, name: str) -> bool:
-    """Return whether a function calls a method of a variable."""
-    return any(
-        isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == name
-        for node in ast.walk(function)
-    )
+                line = f"rng = {numpy}.random.default_rng(0)"
+                yield (Edit(body[0], module.text_after(line, body[0])),)
 
 
 def _noise_reused(module: Module) -> Iterator[Edits]:
-    calls = [noise.call for noise in _noise(module) if not noise.is_maker]
-    for index, first in enumerate(calls):
-        for second in calls[index + 1 :]:
-            text = module.text_of(first)
-            if module.text_of(second) == text and _is_after(module, first, second):
-                yield (Edit(first, f"(reused_noise := {text})"), Edit(second, "reused_noise"))
-                break
-
-
-def _is_after(module: Module, first: ast.Call, second: ast.Call) -> bool:
-    """Return whether a call runs whenever an earlier call in the same function has run before."""
-    block = _block(module, first)
-    is_inside = module.function_of(first) is not None and block is not None
-    return is_inside and block == _block(module, second)
+    earlier: dict[tuple[str, ast.AST | None], ast.Call] = {}
+    for call in [noise.call for noise in _noise(module) if not noise.is_maker]:
+        text, block = module.text_of(call), _block(module, call)
+        first = earlier.get((text, block))
+        if first is not None and block is not None and module.function_of(call) is not None:
+            yield (Edit(first, f"(reused_noise := {text})"), Edit(call, "reused_noise"))
+        earlier[text, block] = call
 
 
 def _block(module: Module, node: ast.AST) -> ast.AST | None:
@@ -260,17 +237,14 @@ def _clips(module: Module) -> Iterator[_Clip]:
 def _clip_call(module: Module, call: ast.Call, function: ast.Attribute) -> Iterator[_Clip]:
     package = module.full_name(function.value)
     is_function = package.partition(".")[0] in ("numpy", "jax", "torch")
-    arguments = call.args[1:] if is_function else call.args
+    arguments = call.args if is_function else [function.value, *call.args]
     by_name = {keyword.arg: keyword.value for keyword in call.keywords}
-    upper = [by_name[key] for key in ("a_max", "max") if key in by_name]
-    limit = upper[0] if upper else arguments[1] if len(arguments) > 1 else None
-    if is_function and call.args:
-        value = module.operand(call.args[0])
-        if package != "torch":  # these functions take lists, too
-            value = f"{module.text_of(function.value)}.asarray({module.text_of(call.args[0])})"
-        yield _Clip(call, value, limit)
-    elif not is_function:
-        yield _Clip(call, module.operand(function.value), limit)
+    upper = [*(by_name[key] for key in ("a_max", "max") if key in by_name), *arguments[2:3]]
+    if arguments:
+        value = module.operand(arguments[0])
+        if is_function and package != "torch":  # these functions take lists, too
+            value = f"{module.text_of(function.value)}.asarray({module.text_of(arguments[0])})"
+        yield _Clip(call, value, next(iter(upper), None))
 
 
 def _nested_clip(module: Module, call: ast.Call) -> _Clip | None:
@@ -292,11 +266,10 @@ def _nested_clip(module: Module, call: ast.Call) -> _Clip | None:
 def _value_first(module: Module, pair: list[ast.expr], other_bound: ast.expr) -> list[ast.expr]:
     """Return the clipped value and its bound: the value is the data or the variable of a loop, has
     no name of the other bound, or is no constant."""
-    varying = {_data(module, other_bound)}
-    for part in module.around(other_bound):
-        for loop in (part, *getattr(part, "generators", ())):
-            if isinstance(loop, ast.For | ast.comprehension):
-                varying |= _names(loop.target)
+    around = list(module.around(other_bound))
+    loops = [*around, *(loop for part in around for loop in getattr(part, "generators", ()))]
+    targets = [loop.target for loop in loops if isinstance(loop, ast.For | ast.comprehension)]
+    varying = {_data(module, other_bound)}.union(*map(_names, targets))
 
     def rank(node: ast.expr) -> tuple[bool, bool, bool]:
         names = _names(node)
@@ -368,12 +341,13 @@ def _within(module: Module, node: ast.expr, noises: Sequence[Noise]) -> list[Noi
     """Return the noise in an expression, also by variables of its function."""
     names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
     function = module.function_of(node)
-    parts: list[ast.AST] = [node]
-    for statement in module.nodes(ast.Assign) if function else ():
-        targets = {t.id for t in statement.targets if isinstance(t, ast.Name)}
-        if targets & names and module.function_of(statement) is function:
-            parts.append(statement.value)
-    inside = {part for root in parts for part in ast.walk(root)}
+    values = [
+        statement.value
+        for statement in module.nodes(ast.Assign)
+        if function is not None and module.function_of(statement) is function
+        if any(getattr(target, "id", None) in names for target in statement.targets)
+    ]
+    inside = {part for value in (node, *values) for part in ast.walk(value)}
     return [noise for noise in noises if noise.call in inside]
 
 

@@ -11,15 +11,10 @@ Node = TypeVar("Node", bound=ast.expr | ast.stmt)
 
 
 class Edit(NamedTuple):
-    """A replacement of a part of a file.
-
-    node: the part that is replaced; if `is_before`, the statement before which `text` is inserted.
-    text: the new text.
-    """
+    """A replacement of a part of a file by a text."""
 
     node: ast.expr | ast.stmt
     text: str
-    is_before: bool = False
 
 
 class Module:
@@ -67,6 +62,13 @@ class Module:
         start, end = self._span(node)
         return self._text[start:end].decode()
 
+    def text_after(self, statement: str, node: ast.stmt) -> str:
+        """Return the text of a statement after another one in the same block."""
+        before = self._text[: self._span(node)[0]].rpartition(b"\n")[2].decode()
+        # A statement in the line of its `def` has no line of its own.
+        separator = "; " if before.strip() else f"\n{before}"
+        return f"{statement}{separator}{self.text_of(node)}"
+
     def operand(self, node: ast.expr) -> str:
         """Return an expression as a text that can be a factor: in parentheses if needed."""
         is_simple = isinstance(node, ast.Name | ast.Constant | ast.Attribute | ast.Call)
@@ -95,8 +97,7 @@ class Module:
 
     def name_in_file(self, package: str) -> str | None:
         """Return the name that a package has in the file; None if the file does not import it."""
-        names = (name for name, full in self._imports.items() if full == package)
-        return next(names, None)
+        return next((name for name, full in self._imports.items() if full == package), None)
 
     def function_of(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """Return the innermost function with a name that contains a node; None outside of all."""
@@ -113,11 +114,5 @@ class Module:
         text = self._text
         for edit in sorted(edits, key=lambda edit: self._span(edit.node), reverse=True):
             start, end = self._span(edit.node)
-            new = edit.text
-            if edit.is_before:
-                # A statement in the line of its `def` has no line of its own to put another before.
-                before = text[:start].rpartition(b"\n")[2]
-                new = f"{new}; " if before.strip() else f"{new}\n{before.decode()}"
-                end = start
-            text = text[:start] + new.encode() + text[end:]
+            text = text[:start] + edit.text.encode() + text[end:]
         return text.decode()

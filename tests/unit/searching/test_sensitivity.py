@@ -299,7 +299,7 @@ def test_the_search_ends_when_the_time_is_over() -> None:
     whole = inside(slow)
     assert not whole.notes
     assert next(calls) > 100  # of 5 ms, so that 0.2 s are never enough
-    assert any("time was over" in one for one in inside(slow, time=0.2).notes)
+    assert any("time was over" in note for note in inside(slow, time=0.2).notes)
     assert code(inside, len, time=1e-9) == "mechanism-slow"
 
 
